@@ -33,7 +33,7 @@ from arc_common.facts import Fact, ProposedFact
 from arc_common.memories import ScoredMemory, checked_memory_tags
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.facts.ledger import adopted_facts
-from arc_common.memory.recall.lines import message_line
+from arc_common.memory.recall.lines import message_lines
 from arc_common.memory.summaries.summarizers import RuleBasedSummarizer
 from arc_common.messages import Message, check_identifier
 from arc_common.prompts.context import render_fence, render_memory, render_pins, render_recalled, speaker_of
@@ -401,13 +401,18 @@ class ArcRecallBlock(SessionBlock):
         most = len(messages) + max(settings.budget.recalled // _SHORT_MESSAGE, 1)
         found = [one.message for one in session.recall(question, top_k=most, scope="session")]
         best = [one for one in found if one.text.strip() and one.text not in shown]
-        fitting: list[Message] = []
         count = self._engine.token_counter.count
         room = settings.budget.recalled - count(_memories(self, session, messages)) if best else 0
-        for message in best:
-            if count(_rendered([*fitting, message], question)) <= room:
-                fitting.append(message)
-        return _rendered(session.find([message.id or "" for message in fitting]), question)
+        lines = message_lines(best, question, tokens=[count(one.text) for one in best], room=room)
+        said = {
+            one.id or "": (one.created_at.date() if one.created_at else None, line.text)
+            for one, line in zip(best, lines, strict=True)
+        }
+        fitting: list[str] = []
+        for name in said:
+            if count(render_recalled((), [said[one] for one in (*fitting, name)])) <= room:
+                fitting.append(name)
+        return render_recalled((), [said[one.id or ""] for one in session.find(fitting)])
 
 
 class ArcLongTermBlock(SessionBlock):
@@ -473,9 +478,3 @@ def _fitting(engine: ContextEngine, found: Sequence[ScoredMemory], room: int) ->
 def _question(messages: Sequence[ChatMessage]) -> str:
     """Return the text of the newest user message."""
     return next((one.content or "" for one in reversed(messages) if one.role == MessageRole.USER), "")
-
-
-def _rendered(messages: Sequence[Message], question: str) -> str:
-    """Render recalled messages as a block, in the order given."""
-    said = [(one.created_at.date() if one.created_at else None, message_line(one, question).text) for one in messages]
-    return render_recalled((), said)

@@ -24,7 +24,7 @@ from arc_common.engine.documents import documents_of_turn, unknown_scopes
 from arc_common.memories import Pin, ScoredMemory
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, opens_a_turn
 from arc_common.memory.pins import with_local_days
-from arc_common.memory.recall.lines import MessageLine, is_long, message_line
+from arc_common.memory.recall.lines import message_lines
 from arc_common.memory.recall.ranking import specific_terms
 from arc_common.memory.recall.service import FoundForTurn
 from arc_common.memory.summaries.trigger import is_summarised
@@ -49,9 +49,6 @@ _log = logging.getLogger("arc.context")
 
 _SPARE = 2
 """Lines are rendered up to this multiple of the room, so that smaller ones can replace those that don't fit."""
-_IN_FULL = 1 / 3
-"""The share of the room for the best long messages in full; the others are shown by excerpts. In 4,000 tokens, 95 % of
-an answer that a question is about is shown, and 16 % by excerpts alone; a half would hide short messages."""
 _SHARE_OF_BEST = 0.5
 """Memories that match less than this share of the best one's relevance only share words with the question."""
 _NOTHING_LEARNED = (
@@ -185,12 +182,12 @@ def _lines(found: FoundForTurn, question: str, runtime: "Runtime", *, room: int)
     """Return the messages' lines until they fill their share of the room, or exceed `_SPARE` times all of it."""
     left = room * (found.share if found.share < 1 else _SPARE)
     zone, shown = runtime.clock().tzinfo, list[RecalledLine]()
-    in_full = room * found.share * _IN_FULL
-    lines = list[MessageLine]()
-    for one in found.messages:
-        fits = is_long(one.stored.message) and one.score is not None and one.stored.tokens <= in_full
-        in_full -= one.stored.tokens if fits else 0
-        lines.append(message_line(one.stored.message, question, in_full=fits))
+    lines = message_lines(
+        [one.stored.message for one in found.messages],
+        question,
+        tokens=[one.stored.tokens for one in found.messages],
+        room=room * found.share,
+    )
     asked = specific_terms(question)
     counts = runtime.context_counter.count_batch([line.text for line in lines])
     for one, line, tokens in zip(found.messages, lines, counts, strict=True):

@@ -90,6 +90,18 @@ def test_recalled_messages_stand_in_their_order_each_once() -> None:
         assert sum(line.startswith(SPEAKERS) for line in again.splitlines()) > 5
 
 
+@pytest.mark.parametrize(("recalled", "in_full"), [(4_000, True), (800, False)])
+def test_a_long_answer_comes_back_in_full_where_it_fits(recalled: int, *, in_full: bool) -> None:
+    """It fits into a third of the room, or is shown by the sentences that match."""
+    answer = " ".join([f"Pottery advice {n}: wet the clay before you turn bowl {n}." for n in range(60)])
+    with open_engine(settings=ArcSettings(budget={"recalled": recalled})) as engine:
+        block = ArcRecallBlock(engine)
+        asyncio.run(block.aput([user("How do I make bowls?"), assistant(answer)], session_id="s"))
+        text = asyncio.run(block.aget([user("What was the pottery advice on clay?")], session_id="s"))
+    assert "Pottery advice" in text
+    assert (answer in text) is in_full
+
+
 @pytest.mark.parametrize("messages", [None, [], [assistant("Hello.")], [user("")], [user(None)]], ids=repr)
 def test_without_a_question_nothing_is_recalled(engine: ContextEngine, messages: Any) -> None:
     """The same holds without a session, and if recall is off."""
