@@ -11,9 +11,8 @@ from typer.testing import CliRunner
 
 from arc_common import ContextEngine, Message, ToolCall
 from arc_common.cli.commands import app, main
-from arc_common.stores.database import migrate
 from tests.support.context_windows import CONTROLS, MARKUP
-from tests.support.databases import new_database, sqlite_url
+from tests.support.databases import sqlite_url
 from tests.support.forks import Fork
 
 
@@ -183,15 +182,3 @@ def test_on_a_colour_terminal_it_has_colours(file, tmp_path):
         assert process.wait() == 0
     assert "\x1b[32m" in sent
     assert "█" in sent
-
-
-def test_older_tables_are_left_as_they_are(monkeypatch, capsys, postgres):
-    url = new_database(postgres, tables=False)
-    assert "arc db upgrade" in refused(monkeypatch, capsys, "s", "--url", url)
-    from arc_common.stores.database.connection import connect
-
-    engine, _ = connect(url)
-    try:
-        assert migrate.current_revision(engine) is None
-    finally:
-        engine.dispose()

@@ -6,7 +6,6 @@ import pytest
 from deepagents import create_deep_agent
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 from pydantic import BaseModel
 
 from arc_common import ContextEngine, InvalidInputError
@@ -76,15 +75,3 @@ def test_the_default_name_is_the_classs(engine: ContextEngine) -> None:
     for wrong in ("", 7):
         with pytest.raises(InvalidInputError, match="name"):
             ArcMemoryMiddleware(engine, name=wrong)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("decision", ["approve", "reject"])
-async def test_a_person_decides_on_a_call(engine: ContextEngine, decision: str) -> None:
-    """Each message of the interrupted turn is stored once."""
-    write = asking("write_file", file_path="/a.txt", content="tea")
-    agent, _ = deep_agent(engine, write, "Done.", interrupt_on={"write_file": True})
-    await run(agent, {"messages": [HumanMessage("Write it down.")]}, "ainvoke")
-    assert said(engine) == [("user", "Write it down."), ("assistant", "")]
-    state = await run(agent, Command(resume={"decisions": [{"type": decision}]}), "ainvoke")
-    assert ("/a.txt" in state.get("files", {})) == (decision == "approve")
-    assert [role for role, _ in said(engine)] == ["user", "assistant", "tool", "assistant"]

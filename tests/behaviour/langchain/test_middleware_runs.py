@@ -345,21 +345,6 @@ async def test_the_profile_of_a_model_sets_a_smaller_budget(engine: ContextEngin
     assert len(said(engine)) == 40
 
 
-async def test_an_interrupt_that_nobody_answers(engine: ContextEngine) -> None:
-    """The next turn's request omits the call without a result."""
-    model = ScriptedToolModel(script=[asking(), "never mind"])
-    agent = create_agent(
-        model,
-        [multiply],
-        middleware=[ArcMemoryMiddleware(engine), HumanInTheLoopMiddleware(interrupt_on={"multiply": True})],
-        checkpointer=InMemorySaver(),
-    )
-    await ask(agent, "2 x 3?")
-    await ask(agent, "forget it")
-    assert shown(model) == [("human", "2 x 3?"), ("human", "forget it")]
-    assert said(engine)[2:] == [("user", "forget it"), ("assistant", "never mind")]
-
-
 async def test_middleware_behind_it_edits_the_finished_request(engine: ContextEngine) -> None:
     """LangChain clears tool results in arc's request, and nothing of that is stored."""
     model = ScriptedToolModel(script=[asking(), asking(call_id="c2"), "six"])

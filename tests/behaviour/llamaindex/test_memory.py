@@ -371,12 +371,3 @@ def test_wrong_use_raises(engine: ContextEngine, through_async: bool) -> None:
     for call, arguments in ((stranger.get, ()), (stranger.get_all, ()), (stranger.put, (user("hi"),))):
         with pytest.raises(SessionNotFoundError):
             call(*arguments)
-
-
-def test_what_was_put_can_be_changed_afterwards(engine: ContextEngine) -> None:
-    """A message is stored as it was when it was put."""
-    memory = memory_over(engine)
-    message = user("as it was")
-    memory.put(message)
-    message.blocks[0].text = "as it is"  # type: ignore[union-attr]  # a text block
-    assert said(memory.get()) == ["as it was"]

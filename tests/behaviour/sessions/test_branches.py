@@ -16,7 +16,6 @@ from arc_common import (
     ContextEngine,
     InvalidInputError,
     Message,
-    Role,
     SessionNotFoundError,
 )
 from arc_common.engine.session import Session
@@ -519,36 +518,3 @@ def test_a_deleted_branch_is_gone(engine: ContextEngine, session: Session) -> No
     for read in (idea.messages, engine.session("s", user_id="ann", branch="idea").messages):
         with pytest.raises(BranchNotFoundError, match="has no branch"):
             read()
-
-
-def test_summaries_and_facts_follow(engine: ContextEngine, session: Session) -> None:
-    """A fork shares earlier summaries; later messages are summarised for their branch alone."""
-    for n in range(30):
-        session.append([Message("user", f"Item {n} costs {100 + n} EUR"), Message("assistant", "Noted")])
-    at = session.messages()[-1].id
-    idea = session.fork(at=at)
-    for branch, word in ((session, "Lisbon"), (idea, "Madrid")):
-        branch.append([Message("user", f"My home is in {word}"), Message("assistant", "Noted")])
-        for n in range(30):
-            branch.append([Message("user", f"{word} {n} costs {200 + n} EUR"), Message("assistant", "Noted")])
-        branch.summarize()
-    for branch, own, other in ((session, "Lisbon", "Madrid"), (idea, "Madrid", "Lisbon")):
-        facts = " ".join(fact.text for fact in branch.facts())
-        assert own in facts
-        assert other not in facts
-        summary = branch.summary()
-        assert summary is not None
-        assert other not in summary.narrative
-        window = branch.context("What did I say?")
-        assert not any(other in message.text for message in window.messages)
-        assert window.messages[0].role is Role.SYSTEM
-
-
-def test_branches_outlive_the_process(database: str) -> None:
-    """A reopened database has them."""
-    with ContextEngine.open(database) as engine:
-        engine.session("s").append([Message("user", "One", id="m1"), Message("user", "Two", id="m2")])
-        engine.session("s").rewind(to="m1")
-        engine.session("s").fork(name="idea")
-    with ContextEngine.open(database) as engine:
-        assert texts(engine.session("s")) == texts(engine.session("s", branch="idea")) == ["One"]

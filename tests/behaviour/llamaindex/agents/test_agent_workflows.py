@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from llama_index.core.agent.workflow import AgentInput, AgentWorkflow, CodeActAgent
 from llama_index.core.base.llms.types import MessageRole
-from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context
 from workflows.context import JsonSerializer, PickleSerializer
 from workflows.events import HumanResponseEvent, InputRequiredEvent
@@ -15,14 +14,11 @@ from llamaindex_arc import ArcMemory, open_engine
 from tests.behaviour.llamaindex.test_summaries import told
 from tests.support.databases import sqlite_url
 from tests.support.llamaindex_agents import (
-    ADD,
     ANSWER,
     THOUGHT,
     WARNINGS,
     MakeAgent,
     Script,
-    add,
-    agent_of,
     agents,
     calculator,
     calls,
@@ -153,37 +149,4 @@ async def test_a_code_act_agent_and_what_is_remembered(engine: ContextEngine, gi
     assert any(str(message.content).startswith("<arc:memory>") for message in request if message.role.value == "user")
     assert [message.role for message in request].count(MessageRole.SYSTEM) == 1
     assert len(memory.get_all()) == 52
-    script.check()
-
-
-async def test_hand_offs_there_and_back_over_several_runs(memory: ArcMemory) -> None:
-    """Two function agents pass a conversation to each other; every request of either is valid."""
-    one = Script(calls(("handoff", {"to_agent": "two", "reason": "yours"})), "one is done")
-    two = Script(
-        calls(ADD, first=10), calls(("handoff", {"to_agent": "one", "reason": "mine"}), first=20), "two is done"
-    )
-    tool = FunctionTool.from_defaults(add)
-    workflow = AgentWorkflow(agents=[agent_of(one, name="one"), agent_of(two, tool, name="two")], root_agent="one")
-    assert str(await workflow.run(user_msg="first", memory=memory)) == "one is done"
-    assert str(await workflow.run(user_msg="second", memory=memory)) == "one is done"
-    one.check()
-    two.check()
-    last = Script("fine")
-    await agent_of(last).run(user_msg="third", memory=memory)
-    last.check()
-    assert [text for text in said(memory.get_all()) if text in ("first", "second", "third")] == [
-        "first", "second", "third"
-    ]  # fmt: skip
-
-
-async def test_a_code_act_agent(memory: ArcMemory) -> None:
-    """Code and result are stored with the turn, and a second run sees them."""
-    ran: list[str] = []
-    script = Script(CODE, "It is 4.", "I said 4.")
-    assert str(await code_agent(script, ran).run(user_msg="What is 2 + 2?", memory=memory)) == "It is 4."
-    assert ran == ["print(2 + 2)"]
-    assert roles(memory) == ["user", "assistant", "user", "assistant"]
-    assert "4" in str(memory.get_all()[2].content)
-    assert str(await code_agent(script, ran).run(user_msg="What did you say?", memory=memory)) == "I said 4."
-    assert said(script.seen[-1])[1:] == said(memory.get_all())[:-1]
     script.check()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_index.core.base.llms.types import ChatMessage, MessageRole, ThinkingBlock
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context
 from llama_index.core.workflow.errors import WorkflowRuntimeError
@@ -25,7 +24,6 @@ from tests.support.llamaindex_agents import (
     agent_of,
     agents,
     calls,
-    fail,
     roles,
     workflow_of,
 )
@@ -125,65 +123,3 @@ async def test_a_long_conversation_with_tools(make: MakeAgent, engine: ContextEn
     last = scripts[-1].seen[-1]
     assert any("<arc:memory>" in str(message.content) for message in last if message.role.value == placement)
     assert len(last) < 40
-
-
-@agents
-async def test_several_tools_in_one_step(make: MakeAgent, memory: ArcMemory) -> None:
-    """Each call has its result, in any order, and the next turn sees all of them."""
-    script = Script(calls(ADD, ADD, ("add", {"a": 1, "b": 1})), "done", "still done")
-    await make(script, FunctionTool.from_defaults(add)).run(user_msg="Add a lot", memory=memory)
-    await make(script, FunctionTool.from_defaults(add)).run(user_msg="And now?", memory=memory)
-    results = [message for message in memory.get_all() if message.role is MessageRole.TOOL]
-    assert sorted(message.additional_kwargs["tool_call_id"] for message in results) == ["call_1", "call_2", "call_3"]
-    assert len([message for message in script.seen[-1] if message.role is MessageRole.TOOL]) == 3
-    script.check()
-
-
-@agents
-async def test_a_result_that_is_the_answer(make: MakeAgent, memory: ArcMemory) -> None:
-    """`return_direct` ends the run unless there is an error; the turn is stored whole, and another can follow."""
-    direct = FunctionTool.from_defaults(add, return_direct=True)
-    failing = FunctionTool.from_defaults(fail, return_direct=True)
-    script = Script(calls(("fail", {"reason": "busy"})), calls(ADD, first=2), "next answer")
-    assert str(await make(script, direct, failing).run(user_msg="Add", memory=memory)) == "8"
-    assert roles(memory)[:2] == ["user", "assistant"]
-    assert memory.get_all()[-1].content == "8"
-    assert str(await make(script, direct).run(user_msg="And?", memory=memory)) == "next answer"
-    script.check()
-
-
-@agents
-async def test_an_answer_in_thoughts_only(make: MakeAgent, memory: ArcMemory) -> None:
-    """Some models leave the text empty: the message is stored, and the next request is valid."""
-    thought = ChatMessage(role="assistant", blocks=[ThinkingBlock(content="The capital is Paris.")])
-    script = Script(thought, "Paris.")
-    await make(script).run(user_msg="What is the capital?", memory=memory)
-    assert str(await make(script).run(user_msg="Say it.", memory=memory)) == "Paris."
-    assert said(memory.get_all())[::2] == ["What is the capital?", "Say it."]
-    assert "What is the capital?" in said(script.seen[-1])
-
-
-@agents
-async def test_early_stopping(make: MakeAgent, memory: ArcMemory) -> None:
-    """With "generate", the last answer is based on the stored messages and is stored, too."""
-    script = Script(*[calls(ADD)] * 5, "Here is my final summary.")
-    agent = make(script, FunctionTool.from_defaults(add), early_stopping_method="generate")
-    assert str(await agent.run(user_msg="test", memory=memory, max_iterations=5)) == "Here is my final summary."
-    assert memory.get_all()[0] == user("test")
-    assert memory.get_all()[-1].content == "Here is my final summary."
-    assert "test" in said(script.seen[-1])
-    later = Script("fine")
-    assert str(await make(later).run(user_msg="and now?", memory=memory)) == "fine"
-    later.check()
-
-
-async def test_a_scratchpad_put_twice(memory: ArcMemory) -> None:
-    """A repeated step stores it twice, as in a list, and the next request is still valid."""
-    scratchpad = [calls(ADD), ChatMessage(role="tool", content="8", additional_kwargs={"tool_call_id": "call_1"})]
-    await memory.aput(user("Add"))
-    await memory.aput_messages(scratchpad)
-    await memory.aput_messages([*scratchpad, assistant("8")])
-    script = Script("fine")
-    await agent_of(script).run(user_msg="And now?", memory=memory)
-    script.check()
-    assert len(memory.get_all()) == 8
