@@ -264,26 +264,7 @@ def test_a_large_document_takes_few_times_its_size(tmp_path):
     assert peak - kept < 8 * len(text), (peak - kept) / len(text)
 
 
-def test_the_best_of_a_scope_without_an_answer_comes_last(engine):
-    """Scores of both scopes share one scale, so a scope's best is not automatically good."""
-    caller, user = engine.documents_of("one"), engine.documents_of("one", user_id="ann")
-    caller.add([Document("The laptop warranty repairs damage of the screen.", id="best")])
-    caller.add([Document("The warranty repairs damage of the screen of a laptop at home, free of charge.", id="good")])
-    caller.add([Document("A laptop whose screen has damage goes to the shop.", id="fair")])
-    user.add([Document("A shopping list: apples, a new screen protector, milk and bread for all.", id="u")])
-    user.add([Document(f"A note on the garden, number {n}.", id=f"n{n}") for n in range(5)])
-    asked = engine.session("s", caller_id="one", user_id="ann").context(
-        "laptop warranty repairs for damage of the screen"
-    )
-    assert shown(asked)[:2] == ["best", "good"]
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [7, None, b"x", {"a": 1}, [7], [None], ScoredDocument(Document("x"), 1.0), [ScoredDocument(Document("x"))]],
-    ids=repr,
-)
-def test_what_is_no_document_is_refused(engine, wrong):
-    with pytest.raises(InvalidInputError, match="documents"):
-        engine.documents.add(wrong)
+def test_a_document_with_a_score_is_refused(engine):
+    with pytest.raises(InvalidInputError, match="documents without scores"):
+        engine.documents.add([ScoredDocument(Document("x"))])
     assert engine.documents.count() == 0

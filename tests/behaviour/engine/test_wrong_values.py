@@ -458,20 +458,6 @@ def test_filters_are_refused_beyond_sixteen_levels(around: Callable[[Filter], Fi
         around(made)
 
 
-def test_a_context_of_wrong_things_is_refused():
-    cases = [
-        {"documents": 5},
-        {"tools": 5},
-        {"tools": "text"},
-        {"system_prompt": 5},
-        {"budget": 5},
-        {"response_format": 5},
-    ]
-    for wrong in cases:
-        with ContextEngine.open() as engine, pytest.raises(InvalidInputError, match=next(iter(wrong))):
-            engine.session("s").context("hi", **wrong)
-
-
 def test_an_engine_of_wrong_parts_is_refused():
     cases = [
         {"token_counter": 5},

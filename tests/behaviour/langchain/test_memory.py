@@ -16,7 +16,6 @@ from langchain_core.messages import (
     HumanMessage,
     HumanMessageChunk,
     RemoveMessage,
-    SystemMessage,
 )
 
 from arc_common import (
@@ -286,11 +285,3 @@ def test_two_histories_on_one_session(data: st.DataObject) -> None:
             history.add_messages(batch)
             expected += [(to_arc(it).role.value, it.text) for it in new]
         assert said(engine) == expected
-
-
-def test_the_convenience_methods(history: ArcChatMessageHistory) -> None:
-    """The base class's methods for texts, single messages and the transcript work."""
-    history.add_user_message("hello")
-    history.add_ai_message("hi")
-    history.add_message(SystemMessage("Be brief."))
-    assert str(history) == "Human: hello\nAI: hi\nSystem: Be brief."

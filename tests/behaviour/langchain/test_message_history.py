@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, BaseCallbackHandler, CallbackManagerForLLMRun
+from langchain_core.callbacks import BaseCallbackHandler, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableLambda
 
 from arc_common import ContextEngine, InvalidInputError
@@ -50,30 +50,6 @@ class Saying(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         return ChatResult(generations=[ChatGeneration(message=AIMessage(you_said(messages)))])
-
-
-class Streaming(Saying):
-    """A model that streams word by word."""
-
-    async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        for word in ("you ", "said ", "it"):
-            yield ChatGenerationChunk(message=AIMessageChunk(word))
-
-    def _stream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        for word in ("you ", "said ", "it"):
-            yield ChatGenerationChunk(message=AIMessageChunk(word))
 
 
 def config(session_id: str = "s", **configurable: str) -> Any:
@@ -243,19 +219,3 @@ async def test_callbacks_reach_the_model(engine: ContextEngine) -> None:
     chain.invoke("hello", {**config(), "callbacks": [listening], "tags": ["mine"]})
     await chain.ainvoke("bye", {**config(), "callbacks": [listening], "tags": ["mine"]})
     assert listening.runs == [(["mine"], 1), (["mine"], 3)]
-
-
-async def test_streams_come_piece_by_piece(engine: ContextEngine) -> None:
-    """At the end they are stored as whole messages."""
-    chain = with_arc_memory(Streaming(), engine)
-    pieces = []
-    for chunk in chain.stream("hello", config()):
-        pieces.append(chunk.text)
-        assert said(engine) == [("user", "hello")]
-    assert [piece for piece in pieces if piece] == ["you ", "said ", "it"]
-    assert [chunk.text async for chunk in chain.astream("bye", config()) if chunk.text] == ["you ", "said ", "it"]
-    assert said(engine)[1::2] == [("assistant", "you said it")] * 2
-    assert [event["event"] async for event in chain.astream_events("again", config(), version="v2")].count(
-        "on_chat_model_stream"
-    ) >= 3
-    assert len(said(engine)) == 6

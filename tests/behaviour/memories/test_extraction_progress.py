@@ -262,15 +262,3 @@ def test_new_words_that_come_while_the_old_ones_are_read(opened, deleted):
     model.may_answer.set()
     settle(engine)
     assert texts(engine) == ["The user lives in Busan."]
-
-
-def test_short_runs_lose_nothing(opened):
-    """Each run saves one exchange and closes; the next run reads what the previous one could not."""
-    things = ["hiking in the mountains", "sailing on lakes", "jazz music"]
-    for thing in things:
-        with opened() as engine:
-            say(engine, f"I love {thing}.", "Great!")
-    last = opened()
-    say(last, "Hello")
-    settle(last)
-    assert texts(last) == sorted(f"I love {thing}" for thing in things)

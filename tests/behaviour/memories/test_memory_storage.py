@@ -218,13 +218,3 @@ def test_a_contradiction_supersedes(make, store):
     again = keeper.add(SCOPE, said("User lives in Seoul"))
     assert again.outcome is Outcome.NEW
     assert texts(keeper) == ["User lives in Seoul"]
-
-
-def test_each_sees_what_the_other_did(make, store):
-    one, other = make(), make()
-    first = one.add(SCOPE, said("User lives in Seoul")).memory
-    assert other.add(SCOPE, said("User lives in Seoul")).memory.id == first.id
-    second = other.add(SCOPE, said("User lives in Busan")).memory
-    assert one.add(SCOPE, said("User lives in Busan")).memory.id == second.id
-    one.delete(SCOPE, [second.id])
-    assert other.add(SCOPE, said("User lives in Busan")).outcome is Outcome.NEW
