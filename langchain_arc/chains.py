@@ -78,9 +78,8 @@ class SessionSource:
             names.setdefault("session_id", self.session_id)
         missing = [spec.id for spec in self.fields if spec.id not in names]
         if missing:
-            raise InvalidInputError(
-                'config["configurable"]', dict(names), f"the keys {', '.join(missing)}, which name the session"
-            )
+            wanted = ", ".join(f'"{name}": …' for name in missing)
+            raise InvalidInputError('config["configurable"]', dict(names), f"{{{wanted}}}")
         if self.get_session is not None:
             return self.get_session(**names)
         default = {"user_id": self.user_id, "caller_id": self.caller_id, "account_id": self.account_id}

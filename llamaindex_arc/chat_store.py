@@ -66,7 +66,7 @@ class ArcChatStore(Component, BaseChatStore):
             raise InvalidInputError(
                 "session_id",
                 key,
-                "one conversation's own id, as session_id or chat_store_key (the default would be shared by all)",
+                "an id of its own: pass session_id=… (all conversations would share the default)",
             )
         return self._engine.session(key, caller_id=self.caller_id, user_id=self.user_id, branch=branch)
 

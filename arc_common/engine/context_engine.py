@@ -56,7 +56,7 @@ def check_options(options: Mapping[str, object], *, embedder: str) -> None:
     """Raise if an adapter's `open_engine` is given `ContextEngine.open`'s word for a model; name the framework's."""
     for name, word in {"chat_model": "llm", "summary_model": "summary_llm", "embedder": embedder}.items():
         if name in options:
-            raise InvalidInputError(name, options[name], f"no such argument: open_engine calls it {word}")
+            raise InvalidInputError(name, options[name], f"None: open_engine calls it {word}")
 
 
 class ContextEngine:

@@ -58,7 +58,7 @@ def connect(url: str | URL | Engine, settings: StorageSettings | None = None) ->
     try:
         address = make_url(url)
     except (SQLAlchemyError, ValueError) as error:
-        raise ConfigurationError(f"database URL: not an address; expected {_ALLOWED}") from error
+        raise ConfigurationError(f"database URL: this is not a URL; expected {_ALLOWED}") from error
     if address.drivername in ("postgres", "postgresql"):
         address = address.set(drivername="postgresql+psycopg")
     if "@" in (address.host or ""):  # the rest of a password, which a driver's errors would show as a host
