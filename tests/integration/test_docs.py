@@ -1,4 +1,4 @@
-"""The examples on the pages in docs/ run."""
+"""The examples on the pages in docs/ run, and print what the pages show."""
 
 import json
 import os
@@ -7,6 +7,8 @@ import sys
 import tempfile
 import traceback
 import warnings
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 from pydantic.warnings import PydanticDeprecationWarning
@@ -17,10 +19,10 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 
 
-def blocks(page: str) -> list[tuple[int, str]]:
-    """Return each Python block of a page with the number of lines before it."""
-    found = re.finditer(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    return [(page.count("\n", 0, block.start(1)), block[1]) for block in found]
+def blocks(page: str) -> list[tuple[int, str, str | None]]:
+    """Return each Python block of a page with the number of lines before it, and the output shown below it, if any."""
+    found = re.finditer(r"^```python\n(.*?)^```(?:\n\n```text\n(.*?)^```)?", page, re.MULTILINE | re.DOTALL)
+    return [(page.count("\n", 0, block.start(1)), block[1], block[2]) for block in found]
 
 
 def execute(pages: dict[str, str], folder: Path) -> None:
@@ -32,8 +34,10 @@ def execute(pages: dict[str, str], folder: Path) -> None:
         names = {"__name__": "__main__"}
         os.chdir(tempfile.mkdtemp(dir=folder))
         try:
-            for line, program in blocks(page):
-                exec(compile("\n" * line + program, name, "exec"), names)  # noqa: S102 - a page of ours
+            for line, program, shown in blocks(page):
+                with redirect_stdout(StringIO()) as printed:
+                    exec(compile("\n" * line + program, name, "exec"), names)  # noqa: S102 - a page of ours
+                assert shown in (None, printed.getvalue()), printed.getvalue()
         except BaseException:  # noqa: BLE001 - the test shows it
             told[name] = traceback.format_exc()
     sys.stdout.write("\f" + json.dumps(told))
@@ -60,17 +64,18 @@ def test_every_page_runs(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_on_a_page_is_noticed(tmp_path: Path) -> None:
-    """The runner reports errors and warnings, starts in an empty folder, and shares no names between pages."""
+    """The runner reports errors, warnings and other outputs, in an empty folder and with names for each page alone."""
     second = {
         "fine": ("print(known)", ""),
         "statement": ("assert known == 2", 'statement", line 8'),
         "warning": ("import warnings\nwarnings.warn('old', DeprecationWarning)", "DeprecationWarning"),
         "folder": ("import os\nassert os.listdir()", "AssertionError"),
+        "output": ("print(known)\n```\n\n```text\n2", "AssertionError: 1"),
     }
     pages = {
         name: f"# Page\n\n```python\nknown = 1\n```\n\n```python\n{code}\n```\n" for name, (code, _) in second.items()
     }
     failed, _ = run({**pages, "other": "```python\nprint(known)\n```\n"}, tmp_path)
-    assert failed.keys() == {"statement", "warning", "folder", "other"}
+    assert failed.keys() == {"statement", "warning", "folder", "output", "other"}
     assert all(error in failed.get(name, "") for name, (_, error) in second.items())
     assert "NameError" in failed["other"]
