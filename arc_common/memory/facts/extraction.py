@@ -17,7 +17,7 @@ from arc_common.prompts.context import speaker_of, user_name
 from arc_common.text.analyzer import content_words
 from arc_common.text.languages.language import Language
 from arc_common.text.languages.registry import CONCRETE, DATES, NAMES, detect
-from arc_common.text.sentences import clauses_of, sentences_of
+from arc_common.text.sentences import clauses_of, is_question, sentences_of
 
 _BORDER = re.compile(r"[.!。！]\s{0,2}")
 
@@ -120,11 +120,16 @@ def answering(fact: ProposedFact, answered: Message | None) -> ProposedFact:
         return fact
     is_courtesy = said.endswith("!") or detect(said).chit_chat.search(said.translate(QUOTES)) or not content_words(said)
     if not said.endswith(("?", "？")) and (
-        not is_value or answered.role is not Role.ASSISTANT or is_courtesy or len(fact.value.split()) > _FEW
+        not is_value or answered.role is not Role.ASSISTANT or is_courtesy or _words(fact.value) > _FEW
     ):  # "The choir begins at six." has no form that asserts, and is no reply to a statement
         return fact
     value = fact.value.rstrip(".。")
     return replace(fact, value=f"{value}{IN_REPLY}{said})", sources=(*fact.sources, answered.id or ""))
+
+
+def _words(text: str) -> int:
+    """Return the number of words of a text; in a script without spaces, about two characters are one."""
+    return len(text.split()) if detect(text).is_spaced else len(text) // 2
 
 
 def _ruled(text: str) -> re.Match[str] | None:
@@ -251,7 +256,8 @@ def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: in
     words = content_words(plain) if language.is_spaced else re.findall(r"\w{2}", plain)
     concrete = CONCRETE.search(plain)
     is_sure = concrete is not None and concrete.lastgroup == "sure"
-    is_named = any(not name[:2].isupper() for name in NAMES.findall(plain))  # "AI" names nobody
+    names = () if language.capitalises_nouns else NAMES.findall(plain)
+    is_named = any(not name[:2].isupper() for name in names)  # "AI" names nobody
     is_dated = any(date.casefold() in language.dates for date in DATES.findall(plain))
     is_told = bool(is_named or concrete or is_dated)
     is_own, is_decided = (form.search(plain) is not None for form in (language.oneself, language.deciding))
@@ -386,9 +392,9 @@ def _is_unclear(text: str) -> bool:
     return _is_value(text) or _is_vague(text.translate(QUOTES), detect(text), least=_OF_CLAUSE)
 
 
-def _names_subject(sentence: str) -> bool:
+def _names_subject(sentence: str, language: Language) -> bool:
     """Return whether a short sentence may name what the next one is about: "My watch broke", not "I asked"."""
-    language, words = detect(sentence), len(content_words(sentence))
+    words = len(content_words(sentence))
     is_asked = sentence.endswith(("?", "？")) or language.chit_chat.search(sentence.translate(QUOTES))
     is_telling = words >= (_OF_CLAUSE if language.is_spaced else 1)
     return is_telling and not is_asked and len(sentence) < _LONGEST // 2
@@ -418,7 +424,12 @@ def _excerpt(message: Message, facts: Sequence[ProposedFact], *, said: str) -> P
         if not is_lost:
             continue
         piece = _shortened(sentence)
-        if place and place - 1 != last and _is_unclear(piece) and _names_subject(sentences[place - 1]):
+        if (
+            place
+            and place - 1 != last
+            and _is_unclear(piece)
+            and _names_subject(sentences[place - 1], detect(sentence))
+        ):
             piece = f"{sentences[place - 1]} {piece}"  # "My watch broke. It's a Garmin 245."
         if pieces and place - 1 == last and pieces[-1].endswith(_ENDS):
             pieces[-1] += f" {piece}"
@@ -438,23 +449,23 @@ def _excerpt(message: Message, facts: Sequence[ProposedFact], *, said: str) -> P
 
 def _kind_of_values(plain: str, language: Language, role: Role) -> FactCategory | None:
     """Return the kind of the values that a sentence must not lose; `None` if it has none."""
-    sure = any(match.lastgroup == "sure" for match in CONCRETE.finditer(plain))
+    sure, is_asked = any(match.lastgroup == "sure" for match in CONCRETE.finditer(plain)), is_question(plain)
     if role is not Role.USER:
-        is_about_user = language.listener.search(plain) and "?" not in plain and not language.wanting.search(plain)
+        is_about_user = language.listener.search(plain) and not is_asked and not language.wanting.search(plain)
         is_decided = (sure or DATES.search(plain)) and (is_about_user or language.deciding.search(plain))
         return FactCategory.NUMERIC if is_decided or IDENTIFIER.search(plain) else None
     is_small_talk = language.chit_chat.search(plain)
-    if language.forbidding.search(plain) and not is_small_talk and not plain.endswith("?"):
+    if language.forbidding.search(plain) and not is_small_talk and not plain.endswith(("?", "？")):
         return FactCategory.CONDITION
     if sure:
         return FactCategory.NUMERIC
-    if is_small_talk or ("?" in plain and not language.listener.search(plain)):
+    if is_small_talk or (is_asked and not language.listener.search(plain)):
         return None
     is_number = CONCRETE.search(plain) and not language.seeking.search(plain)  # "write part 2" says nothing later
     if is_number or DATES.search(plain):
         return FactCategory.NUMERIC
     is_about_user = any(form.search(plain) for form in (language.oneself, language.wanting, language.seeking))
-    return FactCategory.ENTITY if NAMES.search(plain) and is_about_user and "?" not in plain else None
+    return FactCategory.ENTITY if NAMES.search(plain) and is_about_user and not is_asked else None
 
 
 def _shortened(sentence: str) -> str:

@@ -40,9 +40,9 @@ ENGLISH = Language(
         rf"|\b(?:{_PHRASES['recollections']}|(?:please|what|when|where)\W*$)\b"
     ),
     chit_chat=Pattern(
-        rf"\b(?:{_PHRASES['courtesies']}|let's (?!go with|meet|take|.*\wday)|(?:is|are|and|the|an?)\W*$"
+        rf"\b(?:{_PHRASES['courtesies']}|let's (?!go with|meet|take|.*\wday)|(?:is|are|and|the|an?|(?<!\d )works?)\W*$"
         r"|i'll (?!go with|take the|be |have |need )|(?:that|this|it)(?:'s| is| was) (?:all|it|[a-z]+\W*$)"
-        r"|(?<!\d )works?\W*$|(?:love|like) (?-i:it|this|that|how|the|all)|(?:is|are|'s|looks?|so) (?:so|both|much))\b"
+        r"|(?:love|like) (?-i:it|this|that|how|the|all)|(?:is|are|'s|looks?|so) (?:so|both|much))\b(?!'t)"
     ),
     supposition=Pattern(rf"\b(?:{_PHRASES['suppositions']}|(?:would|i'd)(?! (?:like|love|prefer|rather)\b))\b"),
     condition=Pattern(r"^(?:if|unless|assuming|provided|when(?:ever)?|since|as|because|while|after|before|given)\b"),
@@ -71,7 +71,7 @@ ENGLISH = Language(
         r"\b(?:(?:i|we)(?:'\w+)?(?: \w+){0,2} (?:want(?:ed)?|need(?:ed)?|requir\w+|wish\w*|hop(?:e|ed|ing))"
         rf"|{_PHRASES['wanted']}|(?:you|i)(?:'d| would| will)(?: \w+)? (?:like|love|rather)|would(?! prefer)"
         r"|you (?:can|could|may|might|want|need)|(?:will|going to) (?:do|be)|have (?:\w+ ){1,2}(?:questions?|problems?)"
-        r"|(?:we|one|people) (?:can|to)|(?:want|like|love|prefer|trying|hoping)(?:ed|ing)? (?:you |to ))\b"
+        r"|(?:we|one|people) (?:can|to)|(?:want|like|love|prefer|trying|hoping)(?:ed|ing)? (?:you |to ))\b(?!'t)"
     ),
     forbidding=Pattern(
         rf"^(?:(?:please|so|and|but|also),? ){{0,2}}(?:(?P<limit>{_PHRASES['limits']} (?:\w+ )?{_NUMBER}{_ALONE}"
@@ -82,9 +82,10 @@ ENGLISH = Language(
         r"|avoid|no more|only(?! (?:the|an?|one|two|some|my)\b)|any(?:thing|where|one|body) (?:but|except)"
         r"|no [\w ]{3,20} (?:in|on|at|after|before|for|during|until|with|from|please)"
         rf"|not (?-i:[A-Z])\w+ (?:please|again)|not (?:in|on|at|with|from|near) (?-i:[A-Z])\w+{_ALONE})\b"
-        rf"|\b(?:{_PHRASES['forbidden']}|(?<=\w )allerg(?:y|ies) to|(?:strict|a) (?:vegan|vegetarian)s?(?! \w)"
-        rf"|(?:is|are|am|'s|'m|'re) (?!not\b)(?:\w+ )?{_PHRASES['diets']}|no (?:\w+ ){{1,5}}for (?:me|us|him|her|them)"
-        rf"|(?:has|have|needs?) to be (?:\w+ ){{0,2}}\d|(?:can't|cannot|won't|don't) {_PHRASES['refused']})\b"
+        rf"|\b(?:{_PHRASES['forbidden']}|(?<=\w )allerg(?:y|ies) to|(?:has|have|needs?) to be (?:\w+ ){{0,2}}\d"
+        rf"|(?:is|are|am|'s|'m|'re) (?!not\b)(?:\w+ )?{_PHRASES['diets']}|(?:strict|a) (?:vegan|vegetarian)s?(?! \w)"
+        rf"|(?:cannot|(?:ca|wo|do)n't) {_PHRASES['refused']}|(?:the|our|every|all) (?:\w+ ){{1,2}}must (?!have|feel)\w+"
+        r"|no (?:\w+ ){1,5}(?:anywhere|for (?:me|us|him|her|them)))\b"
     ),
     deciding=Pattern(rf"\b{_PHRASES['decided']}\b"),
     preferring=Pattern(

@@ -11,6 +11,7 @@ GERMAN = Language(
     name="German",
     script="latin",
     stemmer="german",
+    capitalises_nouns=True,
     **_WORDS,
     verb_ending=Pattern(r"(?<=\w\w\w)(?:e?s?t|en?)$"),
     lead_ins=Pattern(

@@ -78,6 +78,8 @@ class Language:
     markers: frozenset[str] = frozenset()
     """Frequent words that no other language of its script shares."""
     is_spaced: bool = True
+    capitalises_nouns: bool = False
+    """Whether all nouns are written like names."""
 
     stop_words: frozenset[str] = frozenset()
     """Words that say nothing about what is asked for: "the", "which"."""

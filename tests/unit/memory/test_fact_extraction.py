@@ -41,6 +41,7 @@ STATEMENTS = {
         Wir haben uns für den blauen Teppich entschieden
         Meine Tochter heißt Lena
         Mein Budget liegt bei 900 Euro
+        Dann nehmen wir den Teppich von Faller
     """,
     "Korean": """
         제 동생 하나가 부산에 살아요
@@ -79,6 +80,9 @@ RULES = {
         Arjun is vegetarian
         My sister's a strict vegan and no nuts for her
         Small thing, I'm celiac so no bread for me
+        The old chimney must stay
+        Deniz hates grey so no grey anywhere
+        Total budget is 48k, we can't go over
     """,
     "German": """
         Buche nie vor 9 Uhr
@@ -170,11 +174,15 @@ NOTHING = {
         꽃은 하지 말까요
         Vielen Dank, das klingt gut!
         Nur dass du's weißt
+        Ich rede erst einmal mit meinem Mann
         Let's get started
         I never want to go through this again
+        Patience is a must for the chimney
+        It must keep you warm
         오늘 정말 재미있었어요!
         신경 쓰지 마세요
         谢谢，你好
+        海底捞说没有包间了，只有八点的
     """,
     "what others say": """
         Translate: "I live in Seoul."
@@ -306,6 +314,7 @@ IN_CONTEXT = {
     "I asked. They answer in 20 minutes.": "They answer in 20 minutes.",
     "How are you? They cost 20 each.": "They cost 20 each.",
     "The flat has 82 sqm. It is old. Rent is 900.": "The flat has 82 sqm. … Rent is 900.",
+    "Vielen Dank! Ihre Nummer ist T-448120.": "Ihre Nummer ist T-448120.",
     "필경재로 예약했어요. 12시, 6명이요.": "필경재로 예약했어요. 12시, 6명이요.",
 }
 
@@ -326,6 +335,18 @@ def test_an_excerpt_that_says_little_alone_comes_with_the_sentence_before_it(tex
 def test_an_excerpt_that_says_little_alone_comes_with_the_question(asked: str, answer: str) -> None:
     messages = [Message("assistant", asked, id="a"), Message("user", f"{answer}.", id="b")]
     assert [fact.value for fact in excerpts_of(messages, facts=[])] == [f"{answer} (in reply to: {asked})"]
+
+
+def test_a_question_is_no_excerpt_for_its_day_alone() -> None:
+    for text in ("Shall we have hotpot on Friday?", "大家周五晚上吃火锅吗？"):
+        assert excerpts_of([Message("user", text, id="a")], facts=[]) == [], text
+
+
+def test_only_few_characters_of_chinese_reply_to_a_statement() -> None:
+    asked = Message("assistant", "已更新：周五晚上八点。", id="a")
+    for text, is_reply in (("9点", True), ("人均大概150，AA", False)):
+        (fact,) = excerpts_of([asked, Message("user", text, id="b")], facts=[])
+        assert (fact.value != text) is is_reply
 
 
 def test_a_korean_value_with_its_copula_is_no_statement() -> None:
@@ -441,8 +462,10 @@ TO_BE_KEPT = {
     "Don't forget that my flight leaves at 7:30.": "my flight leaves at 7:30",
     "기억해 줘: 내 주치의는 오카포 선생님이야": "내 주치의는 오카포 선생님이야",
     "제가 부산에 산다는 거 기억해 주세요": "제가 부산에 산다는 거 기억해 주세요",
+    "Guten Tag, ich wohne in Kiel.": "ich wohne in Kiel",
     "Merk dir: mein Arzt ist Dr. Okafor": "mein Arzt ist Dr. Okafor",
     "Bitte merk dir, dass ich in Köln wohne.": "ich in Köln wohne",
+    "Remind me that my aunt has the side key.": "my aunt has the side key",
     "Remember to call me at 9.": None,
     "Remember when we went to Rome?": None,
     "Do you remember my doctor?": None,
