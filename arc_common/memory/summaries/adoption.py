@@ -172,12 +172,15 @@ def _each_once(facts: Sequence[Fact], narrative: str) -> tuple[list[Fact], str]:
             kept.append(fact)
             by_user[fact.user].add(fact.id, body(fact.line))
             said.add(fact.id, body(fact.line))
-    lines: list[str] = []
-    for line, bare in told.items():
-        if not said.says(bare) and not _adds_nothing(line, kept) and (left := said.unsaid(line)[0]):
-            lines.append(left)
+    lines: dict[str, str] = {}
+    for line, bare in sorted(told.items(), key=lambda pair: -len(pair[0])):  # a copy, or a part, may be short
+        is_part = any(bare.rstrip("…") in other and _speaker(other) == _speaker(line) for other in lines)
+        if is_part or said.says(bare) or _adds_nothing(line, kept):
+            continue
+        if left := said.unsaid(line)[0]:
+            lines[line] = left
             said.add("the summary", body(left))
-    return [fact for fact in facts if fact in kept], "\n".join(lines)
+    return [fact for fact in facts if fact in kept], "\n".join(lines[line] for line in told if line in lines)
 
 
 def _adds_nothing(line: str, facts: Sequence[Fact]) -> bool:

@@ -146,7 +146,8 @@ class RuleBasedSummarizer:
             give_way()
             whole = list(enumerate(sentences_of(one.text[: each * 2_000])))
             before = said[of - 1].text if of and [said[of - 1].role, one.role] == [Role.USER, Role.ASSISTANT] else ""
-            telling = [one for one in whole if _is_telling(one[1]) and not _echoes(one[1], before)] or whole
+            whole = [one for one in whole if not _echoes(one[1], before)]
+            telling = [one for one in whole if _is_telling(one[1])] or whole
             found += [
                 _Sentence(
                     of,
@@ -220,9 +221,13 @@ def _echoes(sentence: str, before: str) -> bool:
 
 def _is_specific(sentence: str, role: Role | None, speakers: Set[str]) -> bool:
     """Return whether a sentence has a value, a date, a decision, or names; assistants name many things."""
-    names = set() if role is Role.ASSISTANT else {name.casefold() for name in NAMES.findall(sentence)}
+    sentence = without_lead_in(sentence)
+    language = detect(sentence)
+    names = {name.casefold() for name in NAMES.findall(sentence)}
+    if role is Role.ASSISTANT or language.capitalises_nouns:
+        names.clear()
     named = len(names) > 1 or not names <= speakers  # one name may be the listener's
-    return named or any(form.search(sentence) for form in (CONCRETE, DATES, detect(sentence).deciding))
+    return named or any(form.search(sentence) for form in (CONCRETE, DATES, language.deciding))
 
 
 def _prior(sentence: _Sentence) -> float:

@@ -4,6 +4,9 @@ from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
 
+import pytest
+
+from arc_common import ArcSettings, ContextEngine
 from arc_common.context import ContextWindow
 from arc_common.messages import Message, Role
 from arc_common.testing import CountingObserver
@@ -152,6 +155,19 @@ def test_facts_that_are_not_adopted_come_back_with_their_question(opened: Any) -
         items = [item for section in window.sections for item in section.items if item.kind in {"fact", "summary"}]
         assert sum(item.text.count(f"ORD-{1000 + number}") for item in items) >= 1
         assert window.receipt.rest["less relevant fact"].count > 0
+
+
+@pytest.mark.parametrize("most", [14, 18, 22])
+def test_a_line_that_is_part_of_another_is_shown_once(most: int) -> None:
+    """A leaf without room for a whole message excerpts a part of it, and the guard keeps all its values."""
+    with ContextEngine.open(settings=ArcSettings(summary={"leaf_narrative_tokens": most})) as engine:
+        session = engine.session("s")
+        text = "By 18 April. The flat has 82 square metres, a cellar and two balconies above the harbour."
+        session.append([Message("user", text), *[Message(role, "Ok.") for role in ("assistant", "user") * 11]])
+        session.summarize()
+        assert engine.flush(LONG)
+        shown = session.context("So?").messages[0].text
+    assert [line for line in shown.splitlines() if line.startswith("- ")] == [f"- user: {text}"]
 
 
 def test_two_turns_adopt_at_once(tmp_path: Path, opened: Any) -> None:
