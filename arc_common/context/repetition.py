@@ -15,7 +15,7 @@ from arc_common.facts import IN_REPLY
 from arc_common.messages import Message
 from arc_common.text import analyze, analyze_query
 from arc_common.text.languages.registry import detect
-from arc_common.text.sentences import is_question, sentence_spans
+from arc_common.text.sentences import is_question, sentence_spans, sentences_of
 from arc_common.trust import Trust
 
 VERBATIM = "message"
@@ -160,7 +160,8 @@ def each_once(
             if not text:
                 if line.order and not name.startswith(VERBATIM):
                     gone[line.order[1:]] = name
-                    if not is_question(line.line):
+                    asking = " ".join(filter(is_question, sentences_of(body(line.line))))
+                    if not any(term in line.asked for term in analyze(asking)):
                         stated[line.order[1:]] = name
                 continue
         left.append(shorter)

@@ -82,6 +82,11 @@ STATEMENT, QUESTION = "I can't eat nuts or celery.", "I can't eat nuts or celery
 REPLIES = {
     "a confirmation": (STATEMENT, "Noted, I will keep that in mind for meals.", False),
     "with a word of the question": (STATEMENT, "Then the satay of the market hall is out.", True),
+    "a confirmation beside another question": (
+        "I can't eat nuts or celery. What shall we cook?",
+        "Noted, I will keep that in mind for meals.",
+        False,
+    ),
     "to a question": (QUESTION, "Better take the curry without the sauce.", True),
     "short, to a question": (QUESTION, "Better not.", False),
 }
@@ -97,6 +102,7 @@ def test_a_reply_to_what_a_fact_says_stays_only_if_it_may_answer(name: str) -> N
     ]
     said = Said([line.line for line in lines])
     said.add_fixed([], Layers(facts=(f"- 2026-11-20, user: {STATEMENT}",), fact_ids=("f1",)))
+    lines[0] = lines[0]._replace(asked=lines[1].asked)
     left, merged = each_once(lines, "recalled", said, corrected=int, room=100)
     assert [line.id for line in left] == ["b"] * stays
     assert [(one.id, one.carrier) for one in merged] == [("a", "fact f1"), ("b", "fact f1")][: 2 - stays]
