@@ -17,27 +17,25 @@ _forget: list[Callable[[], None]] = []
 _dropping: list[Callable[[], None]] = []
 
 
-class ReadingTexts(list[Callable[[], None]]):
-    """Work that may cache texts it has read, as a context: what is dropped meanwhile is dropped again at its end."""
-
-    def __enter__(self) -> None:
-        _reading[id(self)] = ref(self)  # first, so that no drop is missed between the two lines
-        self += list(_dropping)
-
-    def __exit__(self, *_: object) -> None:
-        _reading.pop(id(self), None)
-        for drop in self:
-            drop()
+class _Reading(list[Callable[[], None]]):
+    """The drops since some work began; a list that a weak reference can watch."""
 
 
-_reading: dict[int, ref[ReadingTexts]] = {}  # an interrupt may prevent a removal
+_reading: dict[int, ref[_Reading]] = {}  # an interrupt may prevent a removal
 
 
 @contextmanager
 def reading_texts() -> Iterator[None]:
-    """Mark a function's work as `ReadingTexts`."""
-    with ReadingTexts():
+    """Mark work that may cache texts it has read: what `drop_texts` drops meanwhile is dropped again at its end."""
+    dropped = _Reading()
+    _reading[id(dropped)] = ref(dropped)  # first, so that no drop is missed between the two lines
+    dropped += list(_dropping)
+    try:
         yield
+    finally:
+        _reading.pop(id(dropped), None)
+        for drop in dropped:
+            drop()
 
 
 def drop_texts(drop: Callable[[], None]) -> None:

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
-from arc_common.caches import ReadingTexts, reading_texts
+from arc_common.caches import reading_texts
 from arc_common.exceptions import ArchiveError, EngineClosedError, SessionNotFoundError
 
 T = TypeVar("T")
@@ -149,7 +149,7 @@ class BackgroundQueue(Generic[K]):
             self._running.add(key)
         try:
             _background.is_working, _background.until = True, 0.0
-            with ReadingTexts():
+            with reading_texts():
                 self._work(key)
         except (EngineClosedError, ArchiveError, SessionNotFoundError):  # the session's next use, if any, catches up
             pass
@@ -208,7 +208,7 @@ class ReplyPriority:
             self._numbers[me] = self._numbers.get(me, 0) + 1
         self._replying[me] = self._replying.get(me, 0) + 1
         try:
-            with ReadingTexts():
+            with reading_texts():
                 yield
         finally:
             if depth := self._replying.pop(me, 1) - 1:
