@@ -32,9 +32,10 @@ CHINESE_JAPANESE = Language(
     listener=Pattern(r"[你您妳]|あなた"),
     lasting=Pattern(rf"我(?:们)?{_PHRASES['doings']}|{_PHRASES['states']}|{_PHRASES['people']}(?:は|が|の).+"),
     asserting=Pattern(_PHRASES["asserted"]),
+    bare=Pattern(r"^[^はがをも]*\d[^はがをも]*です\W*$"),
     wanting=Pattern(rf"{_PHRASES['wanted']}|想(?!念)|能(?=游|在|够|去)|(?<!重)要(?!求|点)|吧[。！!\s]*$|吧[，,]"),
     forbidding=Pattern(
-        rf"(?P<limit>^(?:[^，、。\d]{{0,4}}{_PHRASES['limits']}.{{1,12}}|{_SHORT}{_PHRASES['final_limits']}|[^，、。]{{1,9}}以外)(?:就行|都行|です|で)?[。！!]?$)"
+        rf"(?P<limit>^(?:[^，、。\d]{{0,4}}{_PHRASES['limits']}.{{1,12}}|{_SHORT}{_PHRASES['final_limits']}|[^，、。]{{1,9}}以外)(?:就行|都行|です|で|でお願いします)?[。！!]?$)"
         rf"|{_PHRASES['forbidden']}|(?:^|[，,我先也])别(?![是的人处墅名样致说忘急客担])|以[内下](?:都|就)?(?:可以|行)|只有.{{1,12}}才"
     ),
     deciding=Pattern(_PHRASES["decided"]),

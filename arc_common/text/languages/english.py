@@ -42,7 +42,7 @@ ENGLISH = Language(
     chit_chat=Pattern(
         rf"\b(?:{_PHRASES['courtesies']}|let's (?!go with|meet|take|.*\wday)|(?:is|are|and|the|an?|(?<!\d )works?)\W*$"
         r"|i'll (?!go with|take the|be |have |need )|(?:that|this|it)(?:'s| is| was) (?:all|it|[a-z]+\W*$)"
-        r"|(?:love|like) (?-i:it|this|that|how|the|all)|(?:is|are|'s|looks?|so) (?:so|both|much))\b(?!'t)"
+        r"|(?:love|like) (?-i:it|this|that|how|(?<!n't like )the|all)|(?:is|are|'s|looks?|so) (?:so|both|much))\b(?!'t)"
     ),
     supposition=Pattern(rf"\b(?:{_PHRASES['suppositions']}|(?:would|i'd)(?! (?:like|love|prefer|rather)\b))\b"),
     condition=Pattern(r"^(?:if|unless|assuming|provided|when(?:ever)?|since|as|because|while|after|before|given)\b"),
@@ -74,7 +74,7 @@ ENGLISH = Language(
         r"|(?:we|one|people) (?:can|to)|(?:want|like|love|prefer|trying|hoping)(?:ed|ing)? (?:you |to ))\b(?!'t)"
     ),
     forbidding=Pattern(
-        rf"^(?:(?:please|so|and|but|also),? ){{0,2}}(?:(?P<limit>{_PHRASES['limits']} (?:\w+ )?{_NUMBER}{_ALONE}"
+        rf"^(?:(?:yes|please|so|and|but|also),? ){{0,2}}(?:(?P<limit>{_PHRASES['limits']} (?:\w+ )?{_NUMBER}{_ALONE}"
         rf"|(?:(?:(?:by|before|after|until) [\w:'-]+|{_NUMBER})(?: [\w'€-]+){{0,4}}|\w{{4,}}s),? {_FINAL}"
         rf"|(?:{_PHRASES['exceptions']}|(?:any|every)\w* (?:\w+ )?(?:but|{_PHRASES['exceptions']})) [\w'-]+{_ALONE})"
         rf"|(?:(?:i|we) never|never|always) (?!(?:had|been|make|want|{_PASTS}|\w+(?:ed|ing))\b)"
@@ -85,7 +85,7 @@ ENGLISH = Language(
         rf"|\b(?:{_PHRASES['forbidden']}|(?<=\w )allerg(?:y|ies) to|(?:has|have|needs?) to be (?:\w+ ){{0,2}}\d"
         rf"|(?:is|are|am|'s|'m|'re) (?!not\b)(?:\w+ )?{_PHRASES['diets']}|(?:strict|a) (?:vegan|vegetarian)s?(?! \w)"
         rf"|(?:cannot|(?:ca|wo|do)n't) {_PHRASES['refused']}|(?:the|our|every|all) (?:\w+ ){{1,2}}must (?!have|feel)\w+"
-        r"|no (?:\w+ ){1,5}(?:anywhere|for (?:me|us|him|her|them)))\b"
+        r"|no (?:\w+ ){1,5}(?:anywhere|please|for (?:me|us|him|her|them))|nothing (?:\w+ ){1,3}please)\b"
     ),
     deciding=Pattern(rf"\b{_PHRASES['decided']}\b"),
     preferring=Pattern(

@@ -56,6 +56,7 @@ STATEMENTS = {
         就订翠湖宾馆，住两晚
         订单号是 AB-20931
         私は東京に住んでいます
+        三井ガーデンにします
     """,
 }
 
@@ -83,6 +84,8 @@ RULES = {
         The old chimney must stay
         Deniz hates grey so no grey anywhere
         Total budget is 48k, we can't go over
+        Yes but only automatic
+        Max doesn't like the heat so nothing inland please
     """,
     "German": """
         Buche nie vor 9 Uhr
@@ -110,6 +113,8 @@ RULES = {
         总共不超过15000元
         九時前に予約しないでください
         每晚150元以内可以
+        一人8万円以内でお願いします
+        階段の多い場所は避けたいです
     """,
 }
 
@@ -315,6 +320,7 @@ IN_CONTEXT = {
     "How are you? They cost 20 each.": "They cost 20 each.",
     "The flat has 82 sqm. It is old. Rent is 900.": "The flat has 82 sqm. … Rent is 900.",
     "Vielen Dank! Ihre Nummer ist T-448120.": "Ihre Nummer ist T-448120.",
+    "新幹線を変えた。9時30分発です。": "新幹線を変えた。 9時30分発です。",
     "필경재로 예약했어요. 12시, 6명이요.": "필경재로 예약했어요. 12시, 6명이요.",
 }
 
@@ -329,6 +335,8 @@ def test_an_excerpt_that_says_little_alone_comes_with_the_sentence_before_it(tex
     ("asked", "answer"),
     [
         ("Does Ingvild eat everything?", "She's vegetarian"),
+        ("Can he surf?", "It hurts, not more than an hour"),
+        ("何名様ですか？", "3人です"),
         ("하객은 몇 분 정도 예상하세요?", "양가 합쳐서 220명 정도요"),
     ],
 )
