@@ -205,6 +205,15 @@ def test_closing_twice_and_using_again(sql_store: SqlStore) -> None:
         assert sql_store.engine.pool.checkedin() == 0  # type: ignore[attr-defined]  # a queue counts
 
 
+def test_closing_ends_the_connections(postgres_database: Callable[[], str]) -> None:
+    """Also those that the store keeps for the next call."""
+    store = SqlStore(postgres_database())
+    store.append(KEY, [counted("a")])
+    store.close()
+    connections = [one for one in gc.get_objects() if issubclass(type(one), psycopg.Connection) and not one.closed]
+    assert store.engine.url.database not in [one.info.dbname for one in connections]
+
+
 # Settings of each connection
 
 
