@@ -458,17 +458,7 @@ def test_filters_are_refused_beyond_sixteen_levels(around: Callable[[Filter], Fi
         around(made)
 
 
-def test_an_engine_of_wrong_parts_is_refused():
-    cases = [
-        {"token_counter": 5},
-        {"settings": 5},
-        {"chat_model": 5},
-        {"embedder": 5},
-        {"on_save_error": 5},
-        {"clock": 5},
-        {"new_id": 5},
-        {"summary_model": 5},
-    ]
-    for wrong in cases:
-        with pytest.raises(InvalidInputError, match=next(iter(wrong))):
-            ContextEngine.open(**wrong)
+def test_what_is_no_function_is_refused_when_an_engine_is_opened():
+    for name in ("on_save_error", "clock", "new_id"):
+        with pytest.raises(InvalidInputError, match=f"{name}: got 5"):
+            ContextEngine.open(**{name: 5})

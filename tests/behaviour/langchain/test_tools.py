@@ -22,7 +22,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 from pydantic import BaseModel
 
-from arc_common import ArcSettings, ContextEngine, InvalidInputError
+from arc_common import ArcSettings, ContextEngine
 from langchain_arc import ArcMemoryMiddleware, memory_tools, open_engine
 from tests.support.databases import sqlite_url
 from tests.support.langchain_agents import ScriptedToolModel, call
@@ -440,11 +440,3 @@ def test_a_function_of_the_run_sees_its_state(engine: ContextEngine) -> None:
     agent, _ = agent_with(engine, call("save_memory", "c", content="Has a dog."), user_id=first_word)
     agent.invoke({"messages": [HumanMessage("ann speaks")]})
     assert [memory.text for memory in engine.memories(user_id="ann").list()] == ["Has a dog."]
-
-
-def test_a_caller_must_be_named_where_settings_say_so() -> None:
-    """`require_scope` applies here, too."""
-    with open_engine(settings=ArcSettings(require_scope=True)) as engine:
-        with pytest.raises(InvalidInputError, match="caller_id"):
-            memory_tools(engine, user_id="ann")
-        assert len(memory_tools(engine, user_id="ann", caller_id="one")) == 3

@@ -200,21 +200,3 @@ def test_what_a_caller_does_with_a_memory_does_not_reach_the_store(make, store):
     keeper.add(SCOPE, said("User lives in Busan"))
     (was,) = keeper.get(SCOPE, [first.id])
     assert (was.superseded_by is None, was.metadata) == (False, {"tags": ["home"]})
-
-
-@on_both_databases
-def test_a_contradiction_supersedes(make, store):
-    """History stays but is neither found nor indexed; an older statement becomes history at once."""
-    keeper = make()
-    old = keeper.add(SCOPE, said("User lives in Seoul")).memory
-    new = keeper.add(SCOPE, said("User lives in Busan")).memory
-    early = datetime(2020, 1, 1, tzinfo=UTC)
-    earlier = keeper.add(SCOPE, said("User lives in Daegu", valid_from=early)).memory
-    assert texts(keeper) == ["User lives in Busan"]
-    history = {memory.id: memory.superseded_by for memory in keeper.store.find(SCOPE, include_superseded=True)}
-    assert history == {old.id: new.id, new.id: None, earlier.id: new.id}
-    assert found(keeper, "User") == ["User lives in Busan"]
-    assert indexed(store) == sorted([old.id, new.id, earlier.id])  # the superseded ones may hold on another branch
-    again = keeper.add(SCOPE, said("User lives in Seoul"))
-    assert again.outcome is Outcome.NEW
-    assert texts(keeper) == ["User lives in Seoul"]

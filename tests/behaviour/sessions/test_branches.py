@@ -498,14 +498,6 @@ def _receipt(engine: ContextEngine, branch: int | None) -> Any:
     return engine.admin.debug("s", user_id="ann", branch=branch).receipt
 
 
-def test_a_removed_message_is_gone_on_every_branch(session: Session) -> None:
-    """People remove messages for privacy."""
-    idea = session.fork(at="m3")
-    assert idea.remove(["m1"]) == 1
-    assert texts(session)[0] == texts(idea)[0] == "In May?"
-    assert [one.message_count for one in session.branches()] == [3, 2]
-
-
 def test_a_deleted_branch_is_gone(engine: ContextEngine, session: Session) -> None:
     """The shared messages stay; the current branch can't be deleted."""
     idea = session.fork(at="m2", name="idea")

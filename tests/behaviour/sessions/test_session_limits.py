@@ -263,14 +263,3 @@ def test_every_field_of_a_budget_is_shown_above() -> None:
         "context_window", "output_reserve", "sections",
         "relative_error",  # tests/integration/test_filled_requests.py
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "number"), [("RAG_FINAL_TOP_K", 2), ("RAG_TOP_K_MAX", 1)])
-def test_as_many_documents_are_shown_as_the_environment_says(
-    monkeypatch: pytest.MonkeyPatch, name: str, number: int
-) -> None:
-    monkeypatch.setenv(name, str(number))
-    with told(ArcSettings(), 1) as engine:
-        window = engine.session("s").context(QUESTION)
-    documents = next(section for section in window.sections if section.name == "documents")
-    assert len(documents.items) == number
