@@ -49,6 +49,7 @@ def pytest_configure() -> None:
     A run that is told to end ends as by an interrupt: fixtures stop their servers and remove their folders.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    gc.disable()  # until all is imported, which makes little garbage
     if folder := memory_folder():
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
 
@@ -71,6 +72,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 50)
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
