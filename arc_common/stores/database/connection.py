@@ -27,16 +27,7 @@ from arc_common.protocols import Cipher, SessionKey
 from arc_common.protocols.conversations import MAIN, Path
 from arc_common.settings import StorageSettings
 from arc_common.stores.branch_paths import ArchivedConversationError, check_owner, check_status, is_main, place_on
-from arc_common.stores.database.drivers import (
-    FROZEN,
-    RECYCLED,
-    Call,
-    Driver,
-    PostgresDriver,
-    Row,
-    SqliteDriver,
-    Transaction,
-)
+from arc_common.stores.database.drivers import FROZEN, Call, Driver, PostgresDriver, Row, SqliteDriver, Transaction
 from arc_common.stores.database.encryption import Seal, SealedTransaction
 from arc_common.stores.database.migrate import ensure_schema
 from arc_common.stores.statements.conversations import statements_for
@@ -119,7 +110,7 @@ def _pool(address: URL, settings: StorageSettings) -> dict[str, Any]:
         else:
             pool_class = NullPool  # `SqliteDriver` keeps connections itself
         return {"poolclass": pool_class, "connect_args": {"check_same_thread": False}}
-    pool: dict[str, Any] = {"pool_size": settings.pool_size, "max_overflow": 4, "pool_recycle": RECYCLED}
+    pool: dict[str, Any] = {"pool_size": settings.pool_size, "max_overflow": 4, "pool_recycle": 1800}
     pool["pool_reset_on_return"] = None  # `PostgresDriver` ends its transactions
     pool["pool_timeout"] = settings.pool_timeout_seconds
     arguments: dict[str, Any] = {}
@@ -145,8 +136,6 @@ class Database:
         self.settings = settings
         self._seal = Seal(cipher)
         self.engine, self._owned = connect(url, settings)
-        self.dialect = self.engine.dialect.name
-        """`sqlite` or `postgresql`."""
         self._driver: Driver = (
             SqliteDriver(self.engine, settings)
             if self.dialect == "sqlite"
@@ -160,6 +149,11 @@ class Database:
         self._paths: LRUCache[SessionKey, Path] = LRUCache(_PATHS)
         self.restore: Callable[[SessionKey], object] = _refuse
         """Brings a conversation's messages back from the archive."""
+
+    @property
+    def dialect(self) -> str:
+        """`sqlite` or `postgresql`."""
+        return self.engine.dialect.name
 
     def many(self, values: Sequence[Any]) -> Any:
         """Return any number of values as one parameter."""

@@ -3,13 +3,12 @@
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from threading import RLock
 from time import monotonic, sleep
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from sqlalchemy import Engine, NullPool, QueuePool, StaticPool
+from sqlalchemy import Engine, NullPool, StaticPool
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection
 
@@ -38,9 +37,6 @@ _PATIENCE = 30.0
 
 _IDLE = 8
 """The maximum number of idle connections kept for a SQLite file."""
-
-RECYCLED = 1_800
-"""The longest use of a connection to PostgreSQL, in seconds."""
 
 FROZEN = "arc_frozen"
 """The key in a connection's `info` that marks one opened as immutable: it does not see later writes."""
@@ -224,8 +220,7 @@ class PostgresDriver:
             raise MissingDependencyError("PostgreSQL storage", package="pgvector", extra="postgres") from error
         self.engine = engine
         self.owned = owned
-        """True if nothing else uses the engine, so that its connections may stay here, and in autocommit mode."""
-        self._idle: deque[PoolProxiedConnection] = deque()
+        """True if nothing else uses the engine, so that its connections may stay in autocommit mode."""
         self.error = psycopg.Error
         self.unavailable = (psycopg.OperationalError, psycopg.InterfaceError)
 
@@ -251,28 +246,8 @@ class PostgresDriver:
         with _PostgresTransaction(self, begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as transaction:
             return work(transaction)
 
-    def connect(self) -> PoolProxiedConnection:
-        """Return the idle connection used last, or one of the pool, which takes a twelfth of an append."""
-        try:
-            while monotonic() - (pooled := self._idle.pop()).info[_SINCE] > RECYCLED:
-                pooled.close()
-        except IndexError:
-            pooled = self.engine.raw_connection()
-        return pooled
-
-    def give_back(self, pooled: PoolProxiedConnection) -> None:
-        """Keep a connection for the next caller, unless others may be waiting for the pool's."""
-        pool = self.engine.pool
-        if self.owned and pooled.dbapi_connection and isinstance(pool, QueuePool) and pool.overflow() <= 0:
-            self._idle.append(pooled)
-        else:
-            pooled.close()
-
     def close(self) -> None:
-        """Give the idle connections back to the engine's pool."""
-        with suppress(IndexError):
-            while True:
-                self._idle.pop().close()
+        """Do nothing: the engine's pool holds the connections."""
 
     def before_fork(self) -> None:
         """Do nothing: a connection open in both processes does no harm while only one uses it."""
@@ -280,7 +255,6 @@ class PostgresDriver:
     def in_child(self) -> None:
         """Leave the parent's connections to it, open."""
         self.engine.dispose(close=False)
-        self._idle.clear()
 
 
 class _PostgresTransaction:
@@ -294,16 +268,16 @@ class _PostgresTransaction:
         self._begun = False
 
     def __enter__(self) -> Self:
-        driver = self._driver
+        engine = self._driver.engine
         try:
-            self._pooled = driver.connect()
-            while driver.owned and _is_left_open(self._pooled):  # arc's own pool rolls nothing back
+            self._pooled = engine.raw_connection()
+            while self._driver.owned and _is_left_open(self._pooled):  # arc's own pool rolls nothing back
                 self._pooled.invalidate()
-                self._pooled = driver.connect()
-        except (SQLAlchemyError, driver.error) as error:
-            raise _translated(error, driver.engine, unavailable=True) from error
+                self._pooled = engine.raw_connection()
+        except (SQLAlchemyError, self._driver.error) as error:
+            raise _translated(error, engine, unavailable=True) from error
         try:
-            connection: Any = self._pooled.dbapi_connection
+            connection: Any = self._pooled.driver_connection
             _once(self._pooled, lambda: send_vectors(connection))
             self._connection = connection
             self._before = connection.autocommit
@@ -329,7 +303,6 @@ class _PostgresTransaction:
         try:
             if connection.closed:
                 self._pooled.invalidate()
-                driver.close()
                 driver.engine.dispose()  # the server ended one; it may have ended all, and each would fail a call
             elif not is_fit:
                 self._pooled.invalidate()
@@ -339,7 +312,7 @@ class _PostgresTransaction:
             self._pooled.invalidate()
             raise
         finally:
-            driver.give_back(self._pooled)
+            self._pooled.close()
         if failed and isinstance(error, Exception):
             unavailable = isinstance(error, driver.unavailable)
             raise _translated(error, driver.engine, unavailable=unavailable) from error
@@ -389,7 +362,7 @@ _SHORT = 10_000
 
 def _is_left_open(pooled: PoolProxiedConnection) -> bool:
     """Return whether an interrupt left a connection within a statement or a transaction."""
-    connection: Any = pooled.dbapi_connection
+    connection: Any = pooled.driver_connection
     return connection.pgconn.transaction_status in _LEFT_OPEN
 
 
@@ -405,13 +378,9 @@ def _is_small(rows: Sequence[Row]) -> bool:
 
 def _once(pooled: PoolProxiedConnection, configure: Callable[[], None]) -> None:
     """Call `configure` once for each connection of the pool."""
-    if _SINCE not in pooled.info:
+    if "arc" not in pooled.info:
         configure()
-        pooled.info[_SINCE] = monotonic()
-
-
-_SINCE = "arc since"
-"""The key in a connection's `info` of the time at which arc first used it."""
+        pooled.info["arc"] = True
 
 
 _DEADLOCK = "40P01"

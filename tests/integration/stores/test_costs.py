@@ -597,14 +597,13 @@ def test_a_read_of_postgres_fetches_what_it_returns(
             return int(row[0]), int(row[1])
 
         before = figures()
-        engine = create_engine(url, pool_size=1)
-        store = SqlStore(engine)
+        store = SqlStore(url)
         for number in range(20):
             assert use(store, number)
-        with engine.connect() as connection:
+        with store.engine.connect() as connection:
             connection.exec_driver_sql("SELECT pg_stat_force_next_flush()")
             connection.commit()
-        engine.dispose()
+        store.close()
         scanned, fetched = (after - start for after, start in zip(figures(), before, strict=True))
     assert (scanned, fetched) == (0, 20 * expected)
 

@@ -205,15 +205,6 @@ def test_closing_twice_and_using_again(sql_store: SqlStore) -> None:
         assert sql_store.engine.pool.checkedin() == 0  # type: ignore[attr-defined]  # a queue counts
 
 
-def test_closing_ends_the_connections(postgres_database: Callable[[], str]) -> None:
-    """Also those that the store keeps for the next call."""
-    store = SqlStore(postgres_database())
-    store.append(KEY, [counted("a")])
-    store.close()
-    connections = [one for one in gc.get_objects() if issubclass(type(one), psycopg.Connection) and not one.closed]
-    assert store.engine.url.database not in [one.info.dbname for one in connections]
-
-
 # Settings of each connection
 
 
@@ -360,7 +351,7 @@ def test_connections_that_the_server_ended(postgres: PostgresServer, postgres_da
     kill = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s"  # waits for the end
     with psycopg.connect(postgres.dsn(), autocommit=True) as admin:
         for number, call in enumerate(reading_and_writing(store)):
-            assert len(admin.execute(kill, [url.rpartition("/")[2]]).fetchall()) == (1 if number else 5)
+            assert len(admin.execute(kill, [url.rpartition("/")[2]]).fetchall()) == (1 if number else 4)
             with pytest.raises(StoreUnavailableError):
                 call()
             assert ids(store.read(KEY)) == ["a"]
@@ -374,7 +365,6 @@ def test_a_transaction_that_an_interrupt_left_open_takes_no_message(postgres_dat
     url = postgres_database()
     store = SqlStore(url)
     store.append(KEY, [counted("a")])
-    store.close()  # no idle connection is left that would be used instead
     pooled = store.engine.raw_connection()
     connection = pooled.driver_connection
     assert isinstance(connection, psycopg.Connection)
