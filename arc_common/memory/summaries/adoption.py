@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, takewhile
 from operator import attrgetter
@@ -172,15 +172,20 @@ def _each_once(facts: Sequence[Fact], narrative: str) -> tuple[list[Fact], str]:
             kept.append(fact)
             by_user[fact.user].add(fact.id, body(fact.line))
             said.add(fact.id, body(fact.line))
-    lines: dict[str, str] = {}
-    for line, bare in sorted(told.items(), key=lambda pair: -len(pair[0])):  # a copy, or a part, may be short
-        is_part = any(bare.rstrip("…") in other and _speaker(other) == _speaker(line) for other in lines)
-        if is_part or said.says(bare) or _adds_nothing(line, kept):
+    lines: list[str] = []
+    for line, bare in told.items():
+        if _is_part(line, told) or said.says(bare) or _adds_nothing(line, kept):
             continue
         if left := said.unsaid(line)[0]:
-            lines[line] = left
+            lines.append(left)
             said.add("the summary", body(left))
-    return [fact for fact in facts if fact in kept], "\n".join(lines[line] for line in told if line in lines)
+    return [fact for fact in facts if fact in kept], "\n".join(lines)
+
+
+def _is_part(line: str, told: Iterable[str]) -> bool:
+    """Return whether another line of the same speaker has the text of a line, and more."""
+    text = body(line).rstrip("…")
+    return any(len(text) < len(body(one)) and text in one and _speaker(one) == _speaker(line) for one in told)
 
 
 def _adds_nothing(line: str, facts: Sequence[Fact]) -> bool:

@@ -146,8 +146,7 @@ class RuleBasedSummarizer:
             give_way()
             whole = list(enumerate(sentences_of(one.text[: each * 2_000])))
             before = said[of - 1].text if of and [said[of - 1].role, one.role] == [Role.USER, Role.ASSISTANT] else ""
-            whole = [one for one in whole if not _echoes(one[1], before)]
-            telling = [one for one in whole if _is_telling(one[1])] or whole
+            telling = [one for one in whole if _is_telling(one[1]) and not _echoes(one[1], before)] or whole
             found += [
                 _Sentence(
                     of,

@@ -264,8 +264,6 @@ def test_a_reply_that_confirms_values_is_not_told() -> None:
     assert "8:45" in told
     assert "singers" not in told
     assert "singers" in RULES.narrative(reply, max_tokens=200)
-    only = said("Ann is expected by the singers at 9:30.", role=Role.ASSISTANT)
-    assert "singers" not in RULES.narrative([*asked, *only], max_tokens=200)
 
 
 def test_nothing_is_told_twice() -> None:
