@@ -54,8 +54,8 @@ _OWN, _GENERAL = 0.6, 0.3
 _LEAST = 0.2
 """The least centrality of a sentence, as a share of the best: room that is left is no reason to fill it. So 46 % of a
 summary's lines are evidence for one of LoCoMo's questions, not 39 %, and it takes 1 to 11 % fewer tokens."""
-_NEW = 2
-"""The most specific words of a reply that only confirms what it answers."""
+_NEW = 1
+"""The most further specific words of a reply that only confirms what it answers."""
 _STATED = 0.2
 """The weight of a sentence that a fact repeats; not 0, because few of the facts may fit the prompt."""
 _QUESTION_MARKS = ("?", "？")

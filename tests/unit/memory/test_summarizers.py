@@ -258,12 +258,12 @@ def test_room_that_is_left_is_not_filled_with_what_is_hardly_central() -> None:
 def test_a_reply_that_confirms_values_is_not_told() -> None:
     """Its last sentence is, for its value is new; so is a reply to another message."""
     asked = said("Tell Ann to come at 9:30.")
-    texts = "Ann is expected by the singers at 9:30. The bus to the mill leaves at 8:45."
+    texts = "Ann is expected at 9:30. The bus to the mill leaves at 8:45."
     reply = said(texts, role=Role.ASSISTANT)
     told = RULES.narrative([*asked, *reply], max_tokens=200)
     assert "8:45" in told
-    assert "singers" not in told
-    assert "singers" in RULES.narrative(reply, max_tokens=200)
+    assert "expected" not in told
+    assert "expected" in RULES.narrative(reply, max_tokens=200)
 
 
 def test_nothing_is_told_twice() -> None:
