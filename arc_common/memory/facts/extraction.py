@@ -404,9 +404,8 @@ def _excerpt(message: Message, facts: Sequence[ProposedFact], *, said: str) -> P
     if message.role is not Role.USER and len(message.text) > LONG_REPLY:
         return None
     sources = (message.id,) if message.id else ()
-    pieces: list[str] = []
+    text, last = "", -1
     kinds: list[FactCategory] = []
-    last = -1
     sentences = sentences_of(message.text)
     for place, sentence in enumerate(sentences):
         if sentence.startswith("[") and sentence.endswith("]"):  # "[shares a photo of two dogs]"
@@ -431,19 +430,16 @@ def _excerpt(message: Message, facts: Sequence[ProposedFact], *, said: str) -> P
             and _names_subject(sentences[place - 1], detect(sentence))
         ):
             piece = f"{sentences[place - 1]} {piece}"  # "My watch broke. It's a Garmin 245."
-        if pieces and place - 1 == last and pieces[-1].endswith(_ENDS):
-            pieces[-1] += f" {piece}"
-        else:
-            pieces.append(piece)
+        if text:
+            is_next = place - 1 == last and text.endswith(_ENDS)
+            piece = f"{text}{' ' if is_next else _SKIPPED}{piece}"
+            if len(piece) > _MOST_OF_MESSAGE:
+                break
+        text, last = piece, place
         kinds.append(kind)
-        last = place
-    if not pieces:
+    if not text:
         return None
     kind = max(kinds, key=lambda one: one.importance)
-    text = _SKIPPED.join(pieces)
-    while len(text) > _MOST_OF_MESSAGE and len(pieces) > 1:
-        pieces.pop()
-        text = _SKIPPED.join(pieces)
     return ProposedFact("", text, kind, sources, _EXCERPTED * kind.importance)
 
 

@@ -350,6 +350,13 @@ def test_a_question_is_no_excerpt_for_its_day_alone() -> None:
         assert excerpts_of([Message("user", text, id="a")], facts=[]) == [], text
 
 
+@pytest.mark.parametrize("form", ["Room {0} of house {1} costs {2} euros. ", "第{0}个房间在{1}号楼，价格是{2}欧元。"])
+def test_an_excerpt_of_many_sentences_in_a_row_is_bounded(form: str) -> None:
+    text = "".join(form.format(n, n + 3, 7 * n + 100) for n in range(40)).strip()
+    (fact,) = excerpts_of([Message("user", text, id="a")], facts=[])
+    assert 300 < len(fact.value) <= 400
+
+
 def test_only_few_characters_of_chinese_reply_to_a_statement() -> None:
     asked = Message("assistant", "已更新：周五晚上八点。", id="a")
     for text, is_reply in (("9点", True), ("人均大概150，AA", False)):
