@@ -184,8 +184,16 @@ def _each_once(facts: Sequence[Fact], narrative: str) -> tuple[list[Fact], str]:
 
 def _is_part(line: str, told: Iterable[str]) -> bool:
     """Return whether another line of the same speaker has the text of a line, and more."""
-    text = body(line).rstrip("…")
-    return any(len(text) < len(body(one)) and text in one and _speaker(one) == _speaker(line) for one in told)
+    text = body(line)
+    part = text.rstrip("…")
+    end = "" if part != text else r"(?![.,:]?\w)"  # 180 and 18.5 do not have 18
+    return any(
+        len(part) < len(body(one))
+        and part in one
+        and _speaker(one) == _speaker(line)
+        and re.search(rf"(?<!\w){re.escape(part)}{end}", one)
+        for one in told
+    )
 
 
 def _adds_nothing(line: str, facts: Sequence[Fact]) -> bool:

@@ -170,6 +170,20 @@ def test_a_line_that_is_part_of_another_is_shown_once(most: int) -> None:
     assert [line for line in shown.splitlines() if line.startswith("- ")] == [f"- user: {text}"]
 
 
+@pytest.mark.parametrize("value", ["18", "18.5", "18 000", "180"])
+def test_a_value_is_no_part_of_a_longer_one(value: str) -> None:
+    texts = ["It will be table 18", f"It will be table {value} from Tuesday, beside the window"]
+    with ContextEngine.open(settings=ArcSettings(summary={"leaf_narrative_tokens": 60})) as engine:
+        session = engine.session("s")
+        asked = [Message("user", text) for text in texts]
+        session.append([*asked, *[Message(role, "Ok.") for role in ("assistant", "user") * 11]])
+        session.summarize()
+        assert engine.flush(LONG)
+        shown = session.context("So?").messages[0].text
+    lines = [line for line in shown.splitlines() if line.startswith("- ")]
+    assert lines == [f"- user: {text}" for text in (texts[1:] if value in {"18", "18 000"} else texts)]
+
+
 def test_two_turns_adopt_at_once(tmp_path: Path, opened: Any) -> None:
     counts = CountingObserver()
     session = opened(sqlite_url(tmp_path), observer=counts).session("s")
