@@ -145,8 +145,11 @@ class RuleBasedSummarizer:
         for of, one in enumerate(said[:MAX_SENTENCES]):
             give_way()
             whole = list(enumerate(sentences_of(one.text[: each * 2_000])))
-            before = said[of - 1].text if of and [said[of - 1].role, one.role] == [Role.USER, Role.ASSISTANT] else ""
-            telling = [one for one in whole if _is_telling(one[1]) and not _echoes(one[1], before)] or whole
+            telling = [one for one in whole if _is_telling(one[1])]
+            if of and [said[of - 1].role, one.role] == [Role.USER, Role.ASSISTANT]:
+                before = said[of - 1].text[: each * 2_000]
+                heard = _terms(before, frozenset()).keys()
+                telling = [one for one in telling if not _echoes(one[1], before, heard)]
             found += [
                 _Sentence(
                     of,
@@ -157,7 +160,7 @@ class RuleBasedSummarizer:
                     _is_specific(sentence, one.role, speakers),
                     bool(known.says(sentence)),
                 )
-                for place, sentence in telling[:each]
+                for place, sentence in (telling or whole)[:each]
             ]
         return [one for one in found if _is_telling(one.text)] or found
 
@@ -210,12 +213,11 @@ def _is_telling(sentence: str) -> bool:
     return rough_tokens(without_lead_in(sentence)) >= _SHORTEST and not announces(sentence)
 
 
-def _echoes(sentence: str, before: str) -> bool:
-    """Return whether a reply only confirms the values of the text before it: "Noted: at 9:30, with Ann."."""
-    if not before or not any(form.search(sentence) for form in (CONCRETE, DATES)):
+def _echoes(sentence: str, before: str, terms: Set[str]) -> bool:
+    """Return whether a reply only confirms values of the text before, which has these terms: "Noted: at 9:30."."""
+    if not any(form.search(sentence) for form in (CONCRETE, DATES)):
         return False
-    new = _terms(sentence, frozenset()).keys() - _terms(before, frozenset()).keys()
-    return len(new) <= _NEW and has_values(before, sentence)
+    return len(_terms(sentence, frozenset()).keys() - terms) <= _NEW and has_values(before, sentence)
 
 
 def _is_specific(sentence: str, role: Role | None, speakers: Set[str]) -> bool:

@@ -266,6 +266,14 @@ def test_a_reply_that_confirms_values_is_not_told() -> None:
     assert "expected" in RULES.narrative(reply, max_tokens=200)
 
 
+def test_a_reply_to_a_pasted_book_is_read_in_time_linear_in_both() -> None:
+    pasted = " ".join(f"Rack {n % 40} of hall {n} reported {n % 90} degrees yesterday." for n in range(5_000))
+    reply = " ".join(f"Hall {n} reported {n % 90} degrees." for n in range(200))
+    start = time.process_time()
+    RULES.narrative([*said(pasted), *said(reply, role=Role.ASSISTANT)], max_tokens=200)
+    assert time.process_time() - start < 4  # 0.3 on a common machine
+
+
 def test_nothing_is_told_twice() -> None:
     line = "The boiler in the cellar leaks every night."
     assert RULES.narrative(said(line, line, line), max_tokens=200).count("boiler") == 1
