@@ -71,7 +71,7 @@ def message_line(message: Message, question: str, *, in_full: bool = False) -> M
 
 def _own_and_pasted(text: str, spans: Sequence[tuple[int, int]], question: str, most: int) -> str:
     own = len(text) - sum([end - start for start, end in spans])
-    room = max(most - own, _LEAST) // len(spans)
+    room = most if len(text) <= most else max(most - own, _LEAST) // len(spans)
     words, rest = [], 0
     for start, end in spans:
         part = text[start:end].strip()

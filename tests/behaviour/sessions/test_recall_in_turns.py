@@ -144,6 +144,20 @@ class TestMessages:
                 assert memory_tokens(window) <= room
         assert [sum(one) for one in shown.values()] == [1, 2, 0]
 
+    def test_a_long_message_with_several_quotations_comes_back_in_full(self) -> None:
+        clauses = "\n".join(f"> Clause {n} is about the Marabou boat." for n in range(40))
+        text = f"The harbour wrote about our mooring:\n{clauses}\nMy neighbour only said this:\n> Well, well.\nOdd."
+        with engine_with() as engine:
+            session = engine.session("s")
+            talk(session, [text, *(f"We spoke about subject{n} for a while." for n in range(30))])
+            session.summarize()
+            session.recall("anything")
+            sections = {"summary": 0, "recalled": SectionBudget(max_tokens=3_000)}
+            window = session.context("What is clause 9 about the Marabou boat?", budget=TokenBudget(sections=sections))
+        (line,) = [one for one in recalled(window) if one.id == "q0"]
+        assert all(f"Clause {n} is" in line.text for n in range(40))
+        assert "Well, well." in line.text
+
     def test_the_other_sessions_of_a_user(self) -> None:
         """A setting includes them; other users' and sessions without a user stay separate."""
         with engine_with(recall={"scope": "user"}) as engine:
