@@ -79,7 +79,7 @@ class Language:
     """Frequent words that no other language of its script shares."""
     is_spaced: bool = True
     capitalises_nouns: bool = False
-    """Whether all nouns are written like names."""
+    """All nouns begin with a capital letter, as names do."""
 
     stop_words: frozenset[str] = frozenset()
     """Words that say nothing about what is asked for: "the", "which"."""
