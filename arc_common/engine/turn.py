@@ -467,7 +467,9 @@ class Reader:
         tokens = window.total_tokens - kept + sum(loaded.tokens.values()) + loaded.unread.tokens
         if tokens > request.threshold and self._runtime.receipts.is_first_warning(self._key):
             _log.warning(
-                "Approaching token limit: %d tokens (session %r); compression has begun", tokens, self._key.session_id
+                "Approaching token limit: %d tokens (session %r); older turns will be summarised or left out",
+                tokens,
+                self._key.session_id,
             )
 
     def _keep(self, receipt: Receipt, messages: Sequence[Message], loaded: LoadedHistory) -> None:

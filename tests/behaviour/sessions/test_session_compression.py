@@ -110,7 +110,9 @@ def test_the_warning_comes_at_the_threshold_and_below_the_limit(caplog):
             session.save_turn("well?", "yes")
             totals.append(session.context("and now?", budget=BUDGET).total_tokens)
     assert totals[-2] <= 320 < totals[-1] < 400
-    assert caplog.messages == [f"Approaching token limit: {totals[-1]} tokens (session 's'); compression has begun"]
+    assert caplog.messages == [
+        f"Approaching token limit: {totals[-1]} tokens (session 's'); older turns will be summarised or left out"
+    ]
 
 
 def test_each_window_is_logged_at_debug_without_what_was_said(caplog):
