@@ -6,6 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from arc_common.text.languages.language import Language
 from arc_common.text.languages.registry import LANGUAGES, SEEKING_CYRILLIC, SEEKING_LATIN, detect
 
 _LONGEST_CHARACTER = 64
@@ -64,6 +65,9 @@ _NUMBER = re.compile(r"\s*\d{1,2}\.(?=\s+\**[^\Wa-z\d_])")
 _LONGEST_ORDINAL = 16
 """The characters on each side of its full stop that tell an ordinal number."""
 
+_AROUND = 48
+"""The characters on each side of a number that tell the language."""
+
 _BULLET = re.compile(r"^(?:[-*+•·▪◦>#|]{1,6}\s+|\(?\d{1,3}[.)]\s+)")
 
 _CLAUSE_BREAK = re.compile(r"[,;:](?=\s)|\s[-–—]{1,2}(?=\s)|—|[，、；：](?!\d)|[()（）]")
@@ -106,20 +110,32 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 _NEXT = re.compile(r"\s+(\w+)")
+_WORD = re.compile(r"[^\W\d_]+")
 
 
 def _is_ordinal(text: str, start: int, end: int) -> bool:
     """Return whether the number that ends here goes on with its noun: "am 25. April", not "am 25. Wir"."""
     following, near = _NEXT.match(text, end), max(start, end - _LONGEST_ORDINAL)
     return following is not None and any(
-        found.end() == end and (following[1].islower() or following[1].lower() not in language.stop_words)
-        for language in LANGUAGES  # a date alone does not tell its language
+        found.end() == end
+        and (following[1].islower() or following[1].lower() not in language.stop_words)
+        and _may_be(language, text[max(start, end - _AROUND) : end + _AROUND])
+        for language in LANGUAGES
         for found in language.ordinal.finditer(text, near, end + _LONGEST_ORDINAL)
     )
 
 
+def _may_be(language: Language, text: str) -> bool:
+    """Return whether a text has a frequent word of a language or, as "25. April", of none."""
+    words = set(_WORD.findall(text.lower()))
+    return not words.isdisjoint(language.markers) or all(words.isdisjoint(one.markers) for one in LANGUAGES)
+
+
 def _bounded(sentence: str, longest: int) -> Iterator[str]:
-    sentence = _BULLET.sub("", sentence.strip(), count=1)
+    sentence = sentence.strip()
+    bullet = _BULLET.match(sentence)
+    if bullet is not None and not _is_ordinal(sentence, 0, len(bullet[0].rstrip())):
+        sentence = sentence[bullet.end() :]
     while len(sentence) > longest:
         cut = sentence.rfind(" ", longest // 2, longest)
         cut = cut if cut > 0 else longest

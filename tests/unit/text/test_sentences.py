@@ -19,6 +19,12 @@ def test_sentences_end_where_they_end() -> None:
         ("1. Walk. 2. Rest at noon. 180. the hall", ["Walk.", "Rest at noon.", "180.", "the hall"]),
         ("Am 18. April. Im 3. Stock, am 3. einen Termin.", ["Am 18. April.", "Im 3. Stock, am 3. einen Termin."]),
         ("Wir kommen am 25. Wir freuen uns.", ["Wir kommen am 25.", "Wir freuen uns."]),
+        ("25. April passt mir.", ["25. April passt mir."]),
+        ("Ich will am 25. April da sein. 26. Mai?", ["Ich will am 25. April da sein.", "26. Mai?"]),
+        (
+            "I paid 40. Tag it. We will be 12. August is fine.",
+            ["I paid 40.", "Tag it.", "We will be 12.", "August is fine."],
+        ),
         ("I am 41. my knee hurts. I paid 30. We left.", ["I am 41.", "my knee hurts.", "I paid 30.", "We left."]),
         ("저는 서울에 살아요 동생은 부산에 있어요", ["저는 서울에 살아요", "동생은 부산에 있어요"]),
         (
