@@ -11,7 +11,7 @@ from arc_common.protocols.conversations import MAIN, After, Path
 from arc_common.stores.branch_paths import Locked, locked_from_row, parts_of, place_on
 from arc_common.stores.codec import MOST, edits_text, from_microseconds, stored_from_row, to_microseconds
 from arc_common.stores.database.connection import Database
-from arc_common.stores.database.drivers import Call, Row, Transaction
+from arc_common.stores.database.drivers import Call, Row, SingleCall, Transaction
 from arc_common.stores.statements.conversations import BRANCH_COLUMNS, SUMS, statements_along, statements_for
 from arc_common.stores.statements.records import record_statements_for
 
@@ -329,13 +329,13 @@ class SqlBranches:
         now: int,
         *,
         derived: Callable[[Mapping[str, Any]], list[Call]],
-    ) -> tuple[list[Call], list[Call]]:
+    ) -> tuple[list[Call], list[SingleCall]]:
         """Return the calls that delete the locked branch and data that only it shows, and those for its sources."""
         branch = locked.path.branch
         if branch == locked.current_branch:
             raise InvalidInputError("branch", branch, "a branch that is not current: switch to another one first")
         calls: list[Call] = [(self._sql.delete_branch, {**place, "which": branch})]
-        lost: list[Call] = []
+        lost: list[SingleCall] = []
         others = kept_of(row.path for row in rows if row.id != branch)
         for line, _ in locked.path.parts:
             kept, fork = others.get(line, (0, 0))

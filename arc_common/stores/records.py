@@ -33,7 +33,7 @@ from arc_common.stores.codec import (
     to_microseconds,
 )
 from arc_common.stores.database.connection import Database
-from arc_common.stores.database.drivers import Call, Row, Transaction
+from arc_common.stores.database.drivers import Call, Row, SingleCall, Transaction
 from arc_common.stores.search_index.entries import erasing_statements, index_statements_for
 from arc_common.stores.search_index.store import EntriesChange, SqlIndexStore
 from arc_common.stores.statements.memory_rows import (
@@ -286,9 +286,18 @@ class SqlRecords:
         return self.forgetting(transaction, key, [drop])
 
     def forgetting(
-        self, transaction: Transaction, key: SessionKey, dropping: Sequence[Call], *, is_whole_session: bool = False
+        self,
+        transaction: Transaction,
+        key: SessionKey,
+        dropping: Sequence[SingleCall],
+        *,
+        is_whole_session: bool = False,
     ) -> tuple[int, list[Call]]:
-        """Drop sources with these calls; return the number of memories that this removes, and the calls left to run."""
+        """Drop sources with these calls; return the number of memories that this removes, and the calls left to run.
+
+        They are dropped in the locked scopes only. Whoever adds memories in a new one meanwhile looks at the messages
+        again and forgets what is gone, which needs its sources.
+        """
         count, calls = 0, list[Call]()
         reach = {"caller_id": key.caller_id, "session_id": key.session_id, "user_id": key.user_id or ""}
         (scopes,) = transaction.run((self._sql.lock_within_reach, reach))
@@ -296,9 +305,10 @@ class SqlRecords:
             {"scope": row[0], "caller_id": key.caller_id, "conversation": conversation_key(key)} for row in scopes
         ]
         if not places:  # nothing rests on it, as in most conversations
-            return 0, list(dropping)
+            return 0, []
+        drops = [(statement, {**named, "scope": place["scope"]}) for statement, named in dropping for place in places]
         before = transaction.run(*((self._sql.sources_of, place) for place in places))
-        after = transaction.run(*dropping, *((self._sql.sources_of, place) for place in places))[len(dropping) :]
+        after = transaction.run(*drops, *((self._sql.sources_of, place) for place in places))[len(drops) :]
         for place, (_, session_id, user_id), had, left in zip(places, scopes, before, after, strict=True):
             scope = Scope(key.caller_id, user_id or None, session_id or None)
             is_whole = is_whole_session and bool(session_id)

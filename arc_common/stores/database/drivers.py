@@ -30,6 +30,8 @@ T = TypeVar("T")
 Row = Sequence[Any]
 Call = tuple[Statement, Mapping[str, Any] | Iterable[Mapping[str, Any]]]
 """A statement and its parameters; with several sets of them, it runs once for each and returns no rows."""
+SingleCall = tuple[Statement, Mapping[str, Any]]
+"""A statement with one set of parameters."""
 
 
 _PATIENCE = 30.0

@@ -262,6 +262,7 @@ def _forgetting(dialect_name: str) -> Mapping[str, Executable]:
         messages.c.seq == record_sources.c.seq,
     )
     mine = in_conversation(record_sources)
+    mine_in_scope = *mine, record_sources.c.scope == bindparam("scope")
     along = Along(dialect_name)
     part, branch, last, fork = along.parts()
     seq, since = record_sources.c.seq, record_sources.c.since
@@ -279,22 +280,20 @@ def _forgetting(dialect_name: str) -> Mapping[str, Executable]:
         ),
         # sources: removed messages, and edited ones as the path shows them
         "forget_sources": delete(record_sources).where(
-            *mine,
+            *mine_in_scope,
             one_of(record_sources.c.message_id, "ids", Text, dialect_name),
             or_(~there, and_(*along.on_path(record_sources))),
         ),
-        "drop_sources_of": delete(record_sources).where(*mine),
+        "drop_sources_of": delete(record_sources).where(*mine_in_scope),
         "drop_sources_after": delete(record_sources).where(
-            *mine,
+            *mine_in_scope,
             record_sources.c.branch == bindparam("which", type_=BigInteger),
             or_(
                 seq > bindparam("kept", type_=BigInteger),
                 and_(seq == bindparam("kept", type_=BigInteger), since > bindparam("fork", type_=BigInteger)),
             ),
         ),
-        "sources_of": select(record_sources.c.record_id, record_sources.c.message_id).where(
-            *mine, record_sources.c.scope == bindparam("scope")
-        ),
+        "sources_of": select(record_sources.c.record_id, record_sources.c.message_id).where(*mine_in_scope),
         "copy_sources": upsert(record_sources)
         .from_select(
             [*(one.name for one in kept), "branch", "live", "since"],
