@@ -77,15 +77,15 @@ ENGLISH = Language(
         rf"^(?:(?:yes|please|so|and|but|also),? ){{0,2}}(?:(?P<limit>{_PHRASES['limits']} (?:\w+ )?{_NUMBER}{_ALONE}"
         rf"|(?:(?:(?:by|before|after|until) [\w:'-]+|{_NUMBER})(?: [\w'€-]+){{0,4}}|\w{{4,}}s),? {_FINAL}"
         rf"|(?:{_PHRASES['exceptions']}|(?:any|every)\w* (?:\w+ )?(?:but|{_PHRASES['exceptions']})) [\w'-]+{_ALONE})"
-        rf"|(?:(?:i|we) never|never|always) (?!(?:had|been|make|want|{_PASTS}|\w+(?:ed|ing))\b)"
+        rf"|(?:(?:i|we) never|never|always) (?!(?:had|been|make|want|said|told|did|went|got|{_PASTS}|\w+(?:ed|ing))\b)"
         r"|(?:don't|do not) (?!forget|give up|worry|let|mention|hesitate|be |stop|you|know|think|get)"
         r"|avoid|no more|only(?! (?:the|an?|one|two|some|my)\b)|any(?:thing|where|one|body) (?:but|except)"
         r"|no [\w ]{3,20} (?:in|on|at|after|before|for|during|until|with|from|please)"
         rf"|not (?-i:[A-Z])\w+ (?:please|again)|not (?:in|on|at|with|from|near) (?-i:[A-Z])\w+{_ALONE})\b"
         rf"|\b(?:{_PHRASES['forbidden']}|(?<=\w )allerg(?:y|ies) to|(?:has|have|needs?) to be (?:\w+ ){{0,2}}\d"
-        rf"|(?:is|are|am|'s|'m|'re) (?!not\b)(?:\w+ )?{_PHRASES['diets']}|(?:strict|a) (?:vegan|vegetarian)s?(?! \w)"
+        rf"|(?:is|are|am|'s|'m|'re) (?!n(?:ot|ever) )(?:\w+ )?{_PHRASES['diets']}|(?:strict|a) veg(?:etari)?ans?(?! \w)"
         rf"|(?:cannot|(?:ca|wo|do)n't) {_PHRASES['refused']}|(?:the|our|every|all) (?:\w+ ){{1,2}}must (?!have|feel)\w+"
-        r"|no (?:\w+ ){1,5}(?:anywhere|please|for (?:me|us|him|her|them))|nothing (?:\w+ ){1,3}please)\b"
+        r"|(?:^|so |and |but |with |, )no(?:thing)? (?:\w+ ){1,5}(?:anywhere|please|for (?:me|us|him|her|them)))\b"
     ),
     deciding=Pattern(rf"\b{_PHRASES['decided']}\b"),
     preferring=Pattern(

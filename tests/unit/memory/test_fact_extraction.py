@@ -182,6 +182,8 @@ NOTHING = {
         Ich rede erst einmal mit meinem Mann
         Let's get started
         I never want to go through this again
+        I never said that
+        The new cook is never vegetarian
         Patience is a must for the chimney
         It must keep you warm
         오늘 정말 재미있었어요!
@@ -343,6 +345,11 @@ def test_an_excerpt_that_says_little_alone_comes_with_the_sentence_before_it(tex
 def test_an_excerpt_that_says_little_alone_comes_with_the_question(asked: str, answer: str) -> None:
     messages = [Message("assistant", asked, id="a"), Message("user", f"{answer}.", id="b")]
     assert [fact.value for fact in excerpts_of(messages, facts=[])] == [f"{answer} (in reply to: {asked})"]
+
+
+def test_a_need_that_nobody_has_is_no_rule() -> None:
+    for text in ("There is no need for us to hurry.", "They had no room for us.", "I never told you so."):
+        assert excerpts_of([Message("user", text, id="a")], facts=[]) == [], text
 
 
 def test_a_question_is_no_excerpt_for_its_day_alone() -> None:
