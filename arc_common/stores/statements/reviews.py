@@ -93,7 +93,10 @@ def review_statements_for(dialect_name: str) -> Statements:
     return Statements(
         dialect_name,
         {
-            "open_scope": upsert(scopes).values(opened).on_conflict_do_nothing(index_elements=[scopes.c.scope]),
+            # locks a scope that is there, or a deletion could remove it before the candidate is in it
+            "open_scope": upsert(scopes)
+            .values(opened)
+            .on_conflict_do_update(index_elements=[scopes.c.scope], set_={"version": scopes.c.version}),
             "put": answer.on_conflict_do_nothing(index_elements=records.primary_key),
             "one": candidates.where(*one, is_candidate),
             "page": candidates.where(

@@ -252,6 +252,33 @@ def test_an_answer_approved_during_a_deletion_leaves_no_document(postgres: Postg
     engine.close()
 
 
+def test_an_answer_captured_during_a_deletion_keeps_its_scope(postgres: PostgresServer) -> None:
+    """The deletion of its user's other answers, which takes away the scope of all of them, waits for it."""
+    url = new_database(postgres)
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    engine = ContextEngine.open(url, settings=ArcSettings.model_validate(RACING))
+    capture = partial(engine.ingestion.capture, "Where is it?", "In Porto.", session_id="session", user_id="user")
+    capture(run_id="first")
+    dsn = postgres.dsn(url.rpartition("/")[2])
+    with (
+        ThreadPoolExecutor(2) as threads,
+        psycopg.connect(dsn) as other,
+        psycopg.connect(dsn, autocommit=True) as deleting,
+        psycopg.connect(dsn, autocommit=True) as onlooker,
+    ):
+        other.execute("LOCK TABLE arc_records IN SHARE MODE")
+        second = threads.submit(capture, run_id="second")
+        while onlooker.execute(waits).fetchone() != (1,):
+            sleep(0.01)
+        deleted = threads.submit(deleting.execute, "DELETE FROM arc_scopes WHERE kind = 'candidate'")
+        while not deleted.done() and onlooker.execute(waits).fetchone() != (2,):
+            sleep(0.01)
+        other.rollback()
+        assert second.result(30) is not None
+        deleted.result(30)
+    engine.close()
+
+
 DELETIONS = [pytest.param(6, id="short"), pytest.param(300, id="long", marks=pytest.mark.torture)]
 
 
