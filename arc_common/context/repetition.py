@@ -180,9 +180,9 @@ def each_once(
 
 
 def _reply_to(line: RecalledLine, gone: Mapping[tuple[str, int], str], stated: Mapping[tuple[str, int], str]) -> str:
-    """Return what shows the message that a reply belongs to, if the reply is of no use alone; else `""`.
+    """Return the name of what shows the message beside a line, if the line is of no use alone; else `""`.
 
-    A short one is not, nor one without the question's words after a statement: "Noted, we'll avoid hills."
+    A short line is of no use, nor is a reply to a statement without a word of the question: "Noted, we'll avoid hills."
     """
     if line.order is None:
         return ""
@@ -202,7 +202,7 @@ def body(line: str) -> str:
 
 
 def without_lead_in(text: str) -> str:
-    """Return a text without its introductory words ("ok", "oh, and by the way"); one of nothing else is unchanged."""
+    """Return a text without its introductory words ("ok", "oh, and by the way"); if it has no others, the text."""
     lead_ins = detect(text).lead_ins
     for _ in range(_LEAD_INS):
         shorter = lead_ins.sub("", text, count=1).strip()

@@ -330,7 +330,7 @@ class Session:
     ) -> list[Fact]:
         """Return the conversation's facts, most important first, then newest first; `find` returns their `sources`.
 
-        Superseded facts are no longer valid; no message supports ungrounded ones; no model is shown them.
+        Superseded facts are no longer valid. Ungrounded facts have no support in a message; no model is shown these.
         Excerpts quote values that no fact says ("Book a table for 4 at 7 pm"); the summary shows them.
         With `as_of` (a time with zone), returns the facts that were valid then.
         """

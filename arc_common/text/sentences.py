@@ -114,7 +114,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def _is_ordinal(text: str, start: int, end: int) -> bool:
-    """Return whether the number that ends here goes on with its noun: "am 25. April", not "am 25. Wir"."""
+    """Return whether the number that ends here belongs to the next word: "am 25. April", not "am 25. Wir"."""
     following, near = _NEXT.match(text, end), max(start, end - _LONGEST_ORDINAL)
     return following is not None and any(
         found.end() == end

@@ -380,11 +380,9 @@ def excerpts_of(messages: Sequence[Message], *, facts: Sequence[ProposedFact]) -
 def _weighed(excerpt: ProposedFact) -> ProposedFact:
     """Return an excerpt, with less importance if a reader can't tell what it is about."""
     is_clear = excerpt.category is FactCategory.CONDITION or IN_REPLY in excerpt.value
-    return (
-        excerpt
-        if is_clear or not _is_unclear(excerpt.value)
-        else replace(excerpt, importance=_UNCLEAR * excerpt.importance)
-    )
+    if is_clear or not _is_unclear(excerpt.value):
+        return excerpt
+    return replace(excerpt, importance=_UNCLEAR * excerpt.importance)
 
 
 def _is_unclear(text: str) -> bool:
