@@ -147,8 +147,7 @@ def each_once(
     """Return the lines, best first, without repeated sentences, and the omissions; record the lines that fit."""
     left: list[RecalledLine] = []
     merged: list[Omission] = []
-    gone: dict[tuple[str, int], str] = {}
-    stated: dict[tuple[str, int], str] = {}
+    gone: dict[tuple[str, int], tuple[str, str]] = {}
     speakers = {f"{kind} {line.id}": line.speaker for line in lines}
     for line in lines:
         text, name = said.unsaid(line.line, trust=line.trust)
@@ -159,10 +158,7 @@ def each_once(
             merged.append(Omission(kind, line.id, saved - tokens, _MERGED, line.score_parts, name))
             if not text:
                 if line.order and not name.startswith(VERBATIM):
-                    gone[line.order[1:]] = name
-                    asking = " ".join(filter(is_question, sentences_of(body(line.line))))
-                    if not any(term in line.asked for term in analyze(asking)):
-                        stated[line.order[1:]] = name
+                    gone[line.order[1:]] = name, line.line
                 continue
         left.append(shorter)
         if tokens <= room:
@@ -170,7 +166,7 @@ def each_once(
             said.show(f"{kind} {line.id}", shorter.line, trust=line.trust)
     if not gone:
         return left, merged
-    alone = {line.id: name for line in left if (name := _reply_to(line, gone, stated))}
+    alone = {line.id: name for line in left if (name := _reply_to(line, gone))}
     merged += [
         Omission(kind, line.id, corrected(line.tokens), _MERGED, carrier=alone[line.id])
         for line in left
@@ -179,7 +175,7 @@ def each_once(
     return [line for line in left if line.id not in alone], merged
 
 
-def _reply_to(line: RecalledLine, gone: Mapping[tuple[str, int], str], stated: Mapping[tuple[str, int], str]) -> str:
+def _reply_to(line: RecalledLine, gone: Mapping[tuple[str, int], tuple[str, str]]) -> str:
     """Return the name of what shows the message beside a line, if the line is of no use alone; else `""`.
 
     A short line is of no use, nor is a reply to a statement without a word of the question: "Noted, we'll avoid hills."
@@ -187,12 +183,15 @@ def _reply_to(line: RecalledLine, gone: Mapping[tuple[str, int], str], stated: M
     if line.order is None:
         return ""
     _, session_id, seq = line.order
-    name = gone.get((session_id, seq - 1)) or gone.get((session_id, seq + 1)) or ""
+    before = gone.get((session_id, seq - 1))
+    name, _ = before or gone.get((session_id, seq + 1), ("", ""))
     terms = analyze(body(line.line)) if name else ()
     if len(terms) < _TERMS:
         return name
-    is_beside = line.asked and not any(term in line.asked for term in terms)
-    return stated.get((session_id, seq - 1), "") if is_beside else ""
+    if before is None or not line.asked or not line.asked.isdisjoint(terms):
+        return ""
+    asking = " ".join(filter(is_question, sentences_of(body(before[1]))))
+    return name if line.asked.isdisjoint(analyze(asking)) else ""
 
 
 def body(line: str) -> str:

@@ -1,7 +1,7 @@
 """The validated request of a turn with its token costs, and the messages drafted from it and the memory layers."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
@@ -149,7 +149,7 @@ class RecalledLine(NamedTuple):
     trust: Trust | None = None
     source: str = ""  # of an untrusted one
     speaker: str | None = None  # the user's name in a group chat
-    asked: Collection[str] = ()  # the specific terms of the question, if a message was found by words alone
+    asked: frozenset[str] = frozenset()  # the specific terms of the question, if a message was found by words alone
 
     def shortened(self, line: str) -> "RecalledLine":
         """Return the item with a shorter line, and its share of the tokens."""

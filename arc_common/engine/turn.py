@@ -188,7 +188,7 @@ def _lines(found: FoundForTurn, question: str, runtime: "Runtime", *, room: int)
         tokens=[one.stored.tokens for one in found.messages],
         room=room * found.share,
     )
-    asked = specific_terms(question)
+    asked, none = frozenset(specific_terms(question)), frozenset[str]()
     counts = runtime.context_counter.count_batch([line.text for line in lines])
     for one, line, tokens in zip(found.messages, lines, counts, strict=True):
         if left <= 0:
@@ -197,7 +197,7 @@ def _lines(found: FoundForTurn, question: str, runtime: "Runtime", *, room: int)
         message, (session_id, seq) = one.stored.message, one.place
         said_at = local(message.created_at, zone) if message.created_at else _LONG_AGO
         order = (said_at, session_id, seq)
-        words = () if "vector" in one.parts else asked
+        words = none if "vector" in one.parts else asked
         source, user = line.source, line.user
         shown.append(
             RecalledLine(message.id or "", line.text, tokens, one.parts, order, line.trust, source, user, words)

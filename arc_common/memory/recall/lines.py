@@ -59,7 +59,7 @@ def message_line(message: Message, question: str, *, in_full: bool = False) -> M
         line = f"{quoted_from(message)}: {quoted(_excerpt(text, question, most))}"
     else:
         said = _own_and_pasted(text, pasted, question, most) if pasted else text
-        said = said if pasted else _excerpt(said, question, most)
+        said = said if pasted or len(said) <= most else _excerpt(said, question, most)
         line = f"{speaker}: {' '.join(said.split())}"
     if type(message.content) is not str and (parts := named_parts(message)):
         line = " ".join([line, *parts])

@@ -98,7 +98,9 @@ def test_a_reply_to_what_a_fact_says_stays_only_if_it_may_answer(name: str) -> N
     at = datetime(2026, 11, 20, tzinfo=UTC)
     lines = [
         RecalledLine("a", f"user: {text}", 20, {"message": 0.5}, (at, "s", 1)),
-        RecalledLine("b", f"assistant: {reply}", 20, {"message": 0.2}, (at, "s", 2), asked=analyze_query("satay")),
+        RecalledLine(
+            "b", f"assistant: {reply}", 20, {"message": 0.2}, (at, "s", 2), asked=frozenset(analyze_query("satay"))
+        ),
     ]
     said = Said([line.line for line in lines])
     said.add_fixed([], Layers(facts=(f"- 2026-11-20, user: {STATEMENT}",), fact_ids=("f1",)))
