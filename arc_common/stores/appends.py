@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import Any
 
 from arc_common.exceptions import StoreError
@@ -31,7 +30,6 @@ from arc_common.stores.statements.conversations import REVISED_COLUMNS, statemen
 from arc_common.stores.summaries import edited
 
 _WIDTH = len(LOCKED_COLUMNS)
-_MESSAGE_ID, _CREATED_AT, _TOKENS, _TOOL_CALLS = map(itemgetter, ("message_id", "created_at", "tokens", "tool_calls"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +110,7 @@ def _new_session(key: SessionKey, place: Mapping[str, Any], now: int) -> dict[st
         "session_id": key.session_id,
         "account_id": key.account_id,
         "incarnation": new_incarnation(),
-        "status": str(ConversationStatus.ACTIVE),
+        "status": ConversationStatus.ACTIVE.value,
         "created_at": now,
         "updated_at": now,
     }
@@ -335,11 +333,11 @@ class SqlAppends:
             **_new_session(key, self._database.place(key, MAIN), request.now),
             "more_main": len(rows),
             "more_messages": len(rows),
-            "more_tokens": sum(map(_TOKENS, rows)),
-            "more_tool_calls": sum(map(_TOOL_CALLS, rows)),
-            "last_at": max(map(_CREATED_AT, rows)),
+            "more_tokens": sum([row["tokens"] for row in rows]),
+            "more_tool_calls": sum([row["tool_calls"] for row in rows]),
+            "last_at": max([row["created_at"] for row in rows]),
             "now": request.now,
-            "message_ids": list(map(_MESSAGE_ID, rows)),
+            "message_ids": [row["message_id"] for row in rows],
             "rows": json_text(rows),
         }
 
