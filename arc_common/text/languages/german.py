@@ -5,6 +5,7 @@ from arc_common.text.languages.language import Language, Pattern, vocabulary
 _WORDS, _PHRASES = vocabulary("german")
 _ASKS, _VERB_FIRST, _CHANGED = _PHRASES["questions"], _PHRASES["verbs_first"], _PHRASES["changed"]
 _SHORT = r"[\w:.,'€]*(?: [\w:.,'€]+){0,3}"
+_NONE = r"(?:nicht|nichts|nie|niemals|niemand\w{0,2}|keine?\w?)\b"
 _NAME = r"([A-ZÄÖÜ][\wäöüß&-]*(?: [A-ZÄÖÜ][\wäöüß&-]*){0,2})"
 
 GERMAN = Language(
@@ -15,14 +16,14 @@ GERMAN = Language(
     **_WORDS,
     verb_ending=Pattern(r"(?<=\w\w\w)(?:e?s?t|en?)$"),
     lead_ins=Pattern(
-        rf"^(?:{_PHRASES['interjections']}[\s,.:!]{{1,3}}|ich (?:glaube|denke|meine), (?:dass )?"
+        rf"^(?:{_PHRASES['interjections']}[\s,.:!()]{{1,4}}|ich (?:glaube|denke|meine), (?:dass )?"
         rf"|(?:bitte )?{_PHRASES['reminders']}(?: bitte)?(?:, dass |:\s+))"
     ),
     seeking=Pattern(
         rf"^(?:{_PHRASES['openings']}[\s,!]{{1,3}}){{0,3}}(?:(?:in|an|für|mit|seit|bis|von|zu|auf) )?"
         rf"(?:{_ASKS}\b|{_VERB_FIRST}\s\w|{_PHRASES['requests']}e?\b)"
         rf"|\b(?:{_PHRASES['recollections']}"
-        rf"|(?:weiß (?:ich )?nicht|wüsste|frag\w*|möchte wissen),? (?:ob|{_ASKS}))\b|\bbitte\W*$"
+        rf"|(?:weiß (?:\w+ ){{0,2}}nicht|wüsste|frag\w*|möchte wissen),? (?:ob|{_ASKS}))\b|\bbitte\W*$"
     ),
     chit_chat=Pattern(rf"\b{_PHRASES['courtesies']}\b"),
     supposition=Pattern(
@@ -44,13 +45,20 @@ GERMAN = Language(
         r"|(?:\w+ ){0,2}(?:nie|niemals)\b|keine?\w?\b|auf keinen fall|kein\w* \w+ bitte"
         r"|nur(?! (?:dass|damit|so|kurz|noch|zur|zum|mal|weil|ein\w{0,2})\b)"
         r"|nicht (?:\w+ (?:bitte|wieder)|(?:vor|nach|über|unter|mehr als|am|im|in) \w+(?: \w+){0,2}\W*$)"
-        r"|(?:bis zu|maximal) \d)"
-        rf"|\b(?:darf\w* (?:\w+ ){{0,4}}(?:nicht|kein\w*)|nicht (?:\w+ ){{0,3}}{_PHRASES['refused']}"
+        rf"|(?:bis zu|maximal) \d|niemand\w* (?:darf|soll)|{_PHRASES['requests']}e? (?:\w+ ){{0,4}}{_NONE})"
+        rf"|\b(?:(?:darf\w*|dürfen|(?<!wir )soll(?:en|te\w*)?) (?:\w+ ){{0,4}}{_NONE}(?! (?:problem|heißen))"
+        rf"|möchten? (?:\w+ ){{0,3}}(?:nicht, dass|{_NONE} (?:\w+ ){{0,4}}werden)|bitte {_NONE}"
+        r"|bitte nur(?! (?:kurz|mal)\b)"
+        rf"|nicht (?:\w+ ){{0,3}}{_PHRASES['refused']}|(?:also|daher|darum|deshalb|deswegen) (?:\w+ )?keine?\w?"
         rf"|muss (?:\w+ ){{0,4}}sein|{_PHRASES['forbidden']})\b"
     ),
     deciding=Pattern(rf"\b{_PHRASES['decided']}\b"),
     preferring=Pattern(rf"\b{_PHRASES['preferred']}\b"),
-    vague=Pattern(r"^(?:und |aber )?(?:er|sie|es|das|dies\w*|jen\w*|sein\w*|ihr\w*|dort|da)\b"),
+    vague=Pattern(
+        rf"^(?:und |aber )?(?:\d[\d.,]* [\w€]+ (?:ist|sind|wären?|waren|mach\w+) )?"
+        rf"(?:er|sie|es|das|dies\w*|jen\w*|sein\w*|ihr\w*|dort|da(?:von|für|mit|zu|rauf|bei|nach|gegen|durch)?"
+        rf"|(?:der|die|den|dem) (?={_PHRASES['demonstrated']}\b))\b"
+    ),
     ordinal=Pattern(
         r"\b(?:(?<!\bi )am|im|vom|zum|zur|beim|der|die|das|den|dem|des) \d{1,3}\."
         rf"|(?<!\d)\d{{1,2}}\.(?= {_PHRASES['counted']}\b)"
@@ -66,8 +74,8 @@ GERMAN = Language(
         "age": Pattern(r"\b(?:bin|ist) (?:jetzt )?(\d{1,2})(?: Jahre alt)?\W*$"),
     },
     attribute=Pattern(
-        rf"\b(?:mein|unser|der|die|das)\w{{0,2}} (?P<name>(?:[\w-]+ ){{0,2}}?{_PHRASES['single_valued']})"
-        r"(?: (?:ist|sind|lautet|beträgt|wurde|hat|sich|jetzt|nun|auf|um|am))+ (?P<value>.+)"
+        rf"(?:^|\b(?:mein|unser|der|die|das)\w{{0,2}} )(?P<name>(?:[\w-]+ ){{0,2}}?{_PHRASES['single_valued']})"
+        r"(?: (?:ist|sind|lautet|beträgt|wurde|hat|sich|jetzt|nun|damit|also|auf|um|am))+ (?P<value>.+)"
     ),
     forget=Pattern(
         r"^(?:(?:bitte|und|nein|ok)[\s,]{1,2}){0,2}"

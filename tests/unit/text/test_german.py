@@ -1,5 +1,9 @@
 """German, the example of a new language: one file, and this test."""
 
+from arc_common import Message
+from arc_common.facts import FactCategory
+from arc_common.memory.facts.extraction import excerpts_of, extract_facts
+from arc_common.memory.long_term.contradictions import contradicts
 from arc_common.text import analyze, analyze_query
 from arc_common.text.languages.registry import LANGUAGES, detect
 from arc_common.text.sentences import seeks
@@ -60,3 +64,70 @@ def test_words_are_found_in_other_forms():
 
 def test_english_texts_keep_their_terms():
     assert analyze("The houses und the running dogs") == ["the", "hous", "und", "the", "run", "dog"]
+
+
+def kinds(text: str) -> list[tuple[str, FactCategory]]:
+    messages = [Message("user", text, id="a")]
+    facts = extract_facts(messages)
+    return [(fact.value, fact.category) for fact in (*facts, *excerpts_of(messages, facts=facts))]
+
+
+def test_rules_that_deny_in_any_form_are_conditions():
+    """Also beside a modal verb, in a request, behind "bitte", and as an allergy in a compound."""
+    cases = [
+        "Tarek hatte einen Bandscheibenvorfall, der soll also nichts über 10 kg heben",
+        "Meine Mutter darf noch nichts davon erfahren",
+        "Niemand darf vor Montag davon wissen",
+        "Herr Öztürk möchte nicht per WhatsApp kontaktiert werden",
+        "Ich möchte nicht, dass jemand nach 20 Uhr anruft",
+        "Jonte will Dschungelgrün, Mia auf gar keinen Fall Rosa",
+        "Pauline ist Zöliakie-Kind, auch Krümel im Toaster sind gefährlich",
+        "Zwei Kinder sind krank, also wirklich keine Süßigkeiten",
+        "Meine Schwester Annika hat eine Katzenhaarallergie",
+        "Tarek hat eine Laktoseunverträglichkeit",
+        "Frag bitte nur Firmen mit Festpreis an",
+        "Meine Handynummer bitte nicht weitergeben",
+        "Sag meiner Mutter nichts vom Umzug",
+        "Stell bitte keine Kartons ins Treppenhaus",
+    ]
+    for text in cases:
+        assert kinds(text) == [(text, FactCategory.CONDITION)], text
+
+
+def test_a_denial_that_rules_nothing_out_is_no_condition():
+    cases = [
+        "Das soll kein Problem sein",
+        "Das soll nicht heißen, dass ich den Umzug bereue",
+        "Tarek meint, wir sollen keinen Aufstand machen",
+        "Ich hatte am Montag keine Zeit, also blieb die Küche stehen",
+        "Könntest du bitte nur kurz in die Liste schauen?",
+    ]
+    for text in cases:
+        assert FactCategory.CONDITION not in [kind for _, kind in kinds(text)], text
+
+
+def test_a_statement_comes_with_the_one_that_its_pronoun_refers_to():
+    cases = [
+        "Die Kaution kommt auf unser Konto. 1.640 Euro sind das immerhin",
+        "Wir bekommen 1.050 Euro von der Nachmieterin. Davon wollen wir das Kinderzimmer streichen",
+        "Meine neue Dienstnummer ist 0171 555 0188. Die bitte nicht weitergeben",
+    ]
+    for text in cases:
+        assert text in [value for value, _ in kinds(text)], text
+
+
+def test_compounds_have_one_value():
+    cases = [
+        ("Unser Umzugstermin ist der 14. Juli", "Der Umzugstermin ist der 21. Juli", True),
+        ("Umzugstermin ist damit der 14. Juli", "Der Umzugstermin wurde auf den 21. Juli verschoben", True),
+        ("Das Hotelbudget ist 120 Euro", "Unser Hotelbudget ist 150 Euro", True),
+        ("Der Zahnarzttermin ist am 14. Juli", "Der Umzugstermin ist am 21. Juli", False),
+    ]
+    for earlier, later, ends in cases:
+        assert contradicts(later, earlier) is ends, later
+
+
+def test_a_lead_in_is_left_out():
+    cases = ["Hm, ", "Puh, ", "Nee, ", "Danke :) und ", "Ach ja, "]
+    for lead_in in cases:
+        assert kinds(f"{lead_in}Tarek wohnt seit dem 4. Mai in Halle")[0][0] == "Tarek wohnt seit dem 4. Mai in Halle"
