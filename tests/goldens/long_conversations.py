@@ -1,4 +1,4 @@
-r"""Five whole conversations, and arc's requests at three turns of each, as files for people to read.
+r"""Six whole conversations, and arc's requests at two or three turns of each, as files for people to read.
 
 `long/NAME.txt` is a conversation with one message per line and "\n" for a line break inside a text:
 
@@ -21,7 +21,9 @@ from arc_common import ContentPart, ContextEngine, Message, TokenBudget, ToolCal
 
 _FOLDER = Path(__file__).parent / "long"
 NAMES = tuple(sorted(path.stem for path in _FOLDER.glob("*.txt")))
-TURNS = (10, 50, 200)
+_TURNS = (10, 50, 200)
+_TURNS_OF = {"german": (45, 90)}
+"""The turns with a recorded request: before anything is summarised, and once most is."""
 _BUDGET = 4_000
 _EVERY = 5
 """Interval in turns between requests, since what a request adopts affects the later ones."""
@@ -48,6 +50,7 @@ def requests(name: str) -> dict[int, str]:
     system, *said = _read(name)
     assert said[0].created_at is not None
     clock = _Clock(said[0].created_at)
+    turns = _TURNS_OF.get(name, _TURNS)
     made: dict[int, str] = {}
     turn = 0
     with ContextEngine.open("sqlite://", clock=clock, new_id=(f"minted_{n}" for n in range(10**6)).__next__) as engine:
@@ -60,11 +63,11 @@ def requests(name: str) -> dict[int, str]:
                 if turn % _EVERY == 0:
                     window = session.context(message, system_prompt=system.text, budget=TokenBudget(_BUDGET, 0))
                     made[turn] = "".join(map(_shown, window.messages))
-                if turn == max(TURNS):
+                if turn == max(turns):
                     break
             session.append([message])
             assert engine.flush(60)
-    return {turn: made[turn] for turn in TURNS}
+    return {turn: made[turn] for turn in turns}
 
 
 def _read(name: str) -> Iterator[Message]:

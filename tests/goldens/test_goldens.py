@@ -60,6 +60,6 @@ def test_the_same_requests_on_postgres(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_requests_of_whole_conversations(name: str) -> None:
-    """Requests at turns 10, 50 and 200 are recorded as text to be read: `long/NAME.TURN.golden`."""
+    """Requests at two or three turns of each are recorded as text to be read: `long/NAME.TURN.golden`."""
     for turn, text in requests(name).items():
         assert text == golden(name, turn).read_text("utf-8"), RECORD
