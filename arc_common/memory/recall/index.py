@@ -1,6 +1,7 @@
 """Sessions' messages in the hybrid index: each is found by its words, its neighbours' words and its vector."""
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,9 @@ NEIGHBOURS = 3
 """The most neighbours on each side; a window of 60 terms seldom holds more."""
 
 _WEIGHT = 0.5
+_STEPS = 4
+"""The values from one power of 2 to the next that frequencies are rounded to. SQLite stores a term's entries by
+frequency: with few different ones the index has half the size, and recall is the same."""
 
 
 def neighbour_weights(lengths: Sequence[float], place: int, *, window_terms: float) -> dict[int, float]:
@@ -438,6 +442,7 @@ class MessageIndex:
             for near, weight in weights.items():
                 for term, frequency in terms[near].items():
                     window[term] = window.get(term, 0.0) + weight * frequency
+            window = {term: _rounded(frequency) for term, frequency in window.items()}
             entries.append(IndexEntry(_entry_id(key, path, seq), _digest(digests, seq, weights), window, metadata))
         return entries
 
@@ -508,6 +513,12 @@ class MessageIndex:
         with self._lock:
             self._own_vectors.update(known)
         return [known[digest] for digest in digests]
+
+
+def _rounded(frequency: float) -> float:
+    """Round a frequency to the nearest of its `_STEPS` values."""
+    mantissa, exponent = math.frexp(frequency)
+    return math.ldexp(round(mantissa * 2 * _STEPS), exponent - 1) / _STEPS
 
 
 def _in_a_row(places: Sequence[int]) -> Iterator[Sequence[int]]:

@@ -276,6 +276,20 @@ class TestVectors:
         assert near[best] > 0.999
 
 
+def test_a_word_beside_long_messages_has_few_different_frequencies(
+    stores: tuple[ConversationStore, IndexStore],
+) -> None:
+    conversations, store = stores
+    index = index_of(conversations, store, window_terms=60)
+    texts = [" ".join(["harbour", *(f"w{n}x{i}" for i in range(7 * n % 90))]) for n in range(90)]
+    conversations.append(KEY, [counted(f"m{n}", text) for n, text in enumerate(texts)])
+    index.catch_up(KEY)
+
+    frequencies = [terms["harbour"] for _, _, terms, _ in entries(index)]
+    assert min(frequencies) >= 1
+    assert 3 <= len(set(frequencies)) <= 9  # 4, and four each from 1 and from 2
+
+
 def test_entries_hold_no_text(stores: tuple[ConversationStore, IndexStore]) -> None:
     conversations, store = stores
     conversations.append(KEY, [counted("a", "the harbour is closed")])
