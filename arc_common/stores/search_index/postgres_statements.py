@@ -78,10 +78,16 @@ found as much of their evidence (.562 and .558). Documents' nDCG@10 stayed the s
 
 LEAST_REACH = 500
 
-_WIDEST_REACH = 8
+_WIDEST_REACH = 4
 """A word with more entries than twice the reach is passed over unless it weighs most, and then at most this many times
 the reach are looked at: with 100,000 messages, a search costs a third less, and of LoCoMo's evidence among them, .627
-instead of .625 is found among the first ten (.735 and .725 among 30). With reaches of 300 and 200: .590 and .564."""
+instead of .625 is found among the first ten (.735 and .725 among 30). With reaches of 300 and 200: .590 and .564.
+Twice as many take a tenth longer and find the same; of half as many, .476 instead of .550 was found."""
+
+_ALTERNATIVE = 0.5
+"""A term that weighs less than this share of the heaviest is an alternative for a word: entries are found by it if it
+is rare, but not chosen by it. With 100,000 messages, a search takes two thirds of the time, and of LoCoMo's evidence
+among them, .585 instead of .583 is found among the first ten (.690 and .694 among 25)."""
 
 _SCOPE = ", ".join(f"norm.{name}" for name in SCOPE_COLUMNS)
 
@@ -93,16 +99,24 @@ WHERE norm.scope = :scope AND norm.caller_id = :caller_id
 """  # noqa: S608 - our own names
 """Reads a scope's statistics."""
 
-# `tokens` is sorted, and `width_bucket` searches it by halves: finding 20 terms takes a third of what `array_position`
-# takes. Divisions of integers by a literal would be of NUMERIC, whose logarithm is slow. Without CASE, frequencies are
-# looked up first, for each of an entry's missing terms too: a tenth of the search.
+
+def _held(words: str) -> str:
+    """Return the part that reads which of some words an entry has."""
+    # `tokens` is sorted, and `width_bucket` searches it by halves: finding 20 terms takes a third of what
+    # `array_position` takes. Without CASE, frequencies are looked up first, for each of an entry's missing terms too: a
+    # tenth of the search.
+    return f"""FROM (SELECT *, width_bucket(token, tokens) AS at FROM {words} OFFSET 0) AS {words}
+        WHERE CASE WHEN tokens[at] = token THEN frequencies[at] > 0 ELSE FALSE END"""  # noqa: S608 - our own names
+
+
+# Divisions of integers by a literal would be of NUMERIC, whose logarithm is slow.
 LEXICAL = f"""
 WITH norm AS MATERIALIZED (
     SELECT *, CASE WHEN total_length > 0 THEN :k1 * (1 - :b) ELSE :k1 END AS base,
            CASE WHEN total_length > 0 THEN :k1 * :b * entries / total_length ELSE 0 END AS slope
     FROM arc_index_scopes WHERE scope = :scope AND caller_id = :caller_id AND salt = :salt
 ), known AS (
-    SELECT given.token, given.place - 1 AS place, terms.entries AS holders,
+    SELECT given.token, given.weight, given.place - 1 AS place, terms.entries AS holders,
            given.weight * ln((norm.entries + 1) / (terms.entries + CAST(0.5 AS DOUBLE PRECISION))) AS impact
     FROM norm, unnest(CAST(:tokens AS BIGINT[]), CAST(:weights AS DOUBLE PRECISION[]))
          WITH ORDINALITY AS given (token, weight, place),
@@ -113,20 +127,21 @@ WITH norm AS MATERIALIZED (
 ), asked AS MATERIALIZED (
     SELECT *, row_number() OVER best = 1
         OR sum(holders) OVER best - holders < CAST(:reach AS DOUBLE PRECISION)
-            AND holders < 2 * CAST(:reach AS DOUBLE PRECISION) AS seeks
+            AND holders < 2 * CAST(:reach AS DOUBLE PRECISION) AS seeks,
+        weight >= {_ALTERNATIVE} * max(weight) OVER () AS tells
     FROM known WINDOW best AS (ORDER BY impact DESC, place)
+), telling AS MATERIALIZED (
+    SELECT token, impact FROM asked WHERE seeks OR tells
 ), best AS (
-    SELECT entry_id, length, places, found
+    SELECT entry_id, length, tokens, frequencies
     FROM norm, (
         SELECT * FROM arc_index_entries AS entry
         WHERE entry.scope = :scope AND entry.caller_id = :caller_id
           AND tokens && ARRAY(SELECT token FROM asked WHERE seeks) AND {{condition}} {{ids}}
         LIMIT CAST(NULLIF({_WIDEST_REACH} * CAST(:reach AS DOUBLE PRECISION), 'infinity') AS BIGINT)
     ) AS entry, LATERAL (
-        SELECT sum(impact * frequencies[at] / (frequencies[at] + norm.base + norm.slope * entry.length)) AS score,
-               array_agg(place) AS places, array_agg(frequencies[at]) AS found
-        FROM (SELECT *, width_bucket(token, tokens) AS at FROM asked OFFSET 0) AS asked
-        WHERE CASE WHEN tokens[at] = token THEN frequencies[at] > 0 ELSE FALSE END
+        SELECT sum(impact * frequencies[at] / (frequencies[at] + norm.base + norm.slope * entry.length)) AS score
+        {_held("telling")}
     ) AS held
     WHERE score > 0
     ORDER BY score DESC, entry_id LIMIT :row_limit
@@ -136,7 +151,10 @@ SELECT {{number}} AS asked, {_SCOPE}, ARRAY(SELECT place FROM asked ORDER BY pla
     NULL AS entry_id, NULL AS length
 FROM norm
 UNION ALL
-SELECT {{number}}, {", ".join("NULL" for _ in SCOPE_COLUMNS)}, places, found, entry_id, length FROM best
+SELECT {{number}}, {", ".join("NULL" for _ in SCOPE_COLUMNS)}, places, found, entry_id, length
+FROM best, LATERAL (
+    SELECT array_agg(place) AS places, array_agg(frequencies[at]) AS found {_held("asked")}
+) AS held
 """  # noqa: S608 - the same
 """Reads a scope's statistics, and the entries that Arc's BM25 ranks first, with the terms that each has."""
 

@@ -456,7 +456,9 @@ def test_frequent_words_do_not_make_a_search_read_a_large_scope(postgres_databas
     assert found.ids == ("0000", "0001", "0002", "0003", *(f"{n:04}" for n in range(5, 35, 5)))
     assert found.frequencies[:5].tolist() == [[1, 1, 2], [1, 0, 2], [1, 0, 2], [1, 0, 2], [1, 1, 0]]
     assert found.document_frequencies.tolist() == [3_000, 600, 4]
+    before = reported(database, url, read)
     assert len(lexical(index, SCOPE, "document", {"the": 1.0}, limit=10).ids) == 10
+    assert reported(database, url, read) - before == 2_000
     narrow = Condition("n", "eq", 1_001)
     assert lexical(index, SCOPE, "document", asked, limit=10, filters=narrow).ids == ("1001",)
     database.close()
@@ -474,6 +476,23 @@ def test_a_frequent_word_beside_a_rare_one_is_passed_over(postgres_database: Cal
     assert set(lexical(index, scope, "message", words, limit=50).ids) == {"r0", "r1"}
     assert lexical(index, scope, "message", words, limit=50).document_frequencies.tolist() == [1_101, 2]
     assert len(lexical(index, scope, "message", {"common": 1.0}, limit=50).ids) == 50
+    database.close()
+
+
+def test_frequent_alternatives_of_a_word_choose_no_entries(postgres_database: Callable[[], str]) -> None:
+    """A term of little weight is reported for the entries that the others choose, and rare ones find entries too."""
+    database, index = index_on(postgres_database(), graph_from=10**9)
+    scope = Scope("caller")
+    held: dict[str, dict[str, float]] = {f"e{n:04}": {"frequent": 1.0, "x": 1.0} for n in range(1_100)}
+    held |= {f"a{n}": {"asked": 1.0, "frequent" if n in (0, 8, 9) else "x": 1.0} for n in range(10)}
+    held |= {"b": {"seldom": 1.0, "x": 1.0}}
+    index.put(scope, "message", [IndexEntry(name, "", terms) for name, terms in held.items()])
+    words = {"asked": 4.0, "frequent": 1.0, "seldom": 1.0}
+    found = lexical(index, scope, "message", words, limit=3)
+    assert found.ids == ("a0", "a1", "a2")
+    assert found.frequencies.tolist() == [[1, 1, 0], [1, 0, 0], [1, 0, 0]]
+    assert found.document_frequencies.tolist() == [10, 1_103, 1]
+    assert set(lexical(index, scope, "message", words, limit=50).ids) == {*(f"a{n}" for n in range(10)), "b"}
     database.close()
 
 
