@@ -185,10 +185,10 @@ def _each_once(facts: Sequence[Fact], narrative: str) -> tuple[list[Fact], str]:
 def _is_part(line: str, told: Iterable[str]) -> bool:
     """Return whether another line of the same speaker has the text of a line, and more."""
     text = body(line)
-    part = text.rstrip("…")
-    end = "" if part != text else r"(?![.,:]?\w)"  # 180 and 18.5 do not have 18
+    part = text.rstrip(".!…。！")  # an answer stands without them before its question
+    end = "" if text.endswith("…") else r"(?![.,:]?\w)"  # 180 and 18.5 do not have 18
     return any(
-        len(part) < len(body(one))
+        len(text) < len(body(one))
         and part in one
         and _speaker(one) == _speaker(line)
         and re.search(rf"(?<!\w){re.escape(part)}{end}", one)

@@ -170,6 +170,21 @@ def test_a_line_that_is_part_of_another_is_shown_once(most: int) -> None:
     assert [line for line in shown.splitlines() if line.startswith("- ")] == [f"- user: {text}"]
 
 
+def test_an_answer_is_shown_once_with_its_question() -> None:
+    """The narrative has it as it was said, and the guard with the question."""
+    with ContextEngine.open(settings=ArcSettings(summary={"leaf_narrative_tokens": 60})) as engine:
+        session = engine.session("s")
+        session.append([Message("user", "I need a car."), Message("assistant", "When will you need it?")])
+        session.append([Message("user", "On March the 5th, please."), Message("assistant", "Where will you get it?")])
+        session.append([Message(role, "Ok.") for role in ("user", "assistant") * 11])
+        session.summarize()
+        assert engine.flush(LONG)
+        shown = session.context("So?").messages[0].text
+    assert [line for line in shown.splitlines() if "5th" in line] == [
+        "- user: On March the 5th, please (in reply to: When will you need it?)"
+    ]
+
+
 @pytest.mark.parametrize("value", ["18", "18.5", "18 000", "180"])
 def test_a_value_is_no_part_of_a_longer_one(value: str) -> None:
     texts = ["It will be table 18", f"It will be table {value} from Tuesday, beside the window"]
