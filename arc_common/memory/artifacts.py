@@ -86,8 +86,11 @@ def excerpts_of(text: str, question: str, *, longest: int = MAX_SENTENCE) -> tup
     if len(places) < _LEAST_EXCERPTS:
         first = places[0] if places else 0
         places = sorted({first, first + 1 if first + 1 < len(sentences) else max(first - 1, 0)})
-    announced = [place + 1 for place in places if announces(sentences[place])]
-    places = sorted({*places, *announced} & set(range(len(sentences))))
+    chosen = set(places)
+    for place, sentence in enumerate(sentences[:-1]):  # a heading may follow the introduction
+        if place in chosen and announces(sentence):
+            chosen.add(place + 1)
+    places = sorted(chosen)
     excerpts: list[str] = []
     for before, place in zip([-2, *places], places, strict=False):
         if place == before + 1:

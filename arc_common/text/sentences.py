@@ -59,8 +59,9 @@ _ABBREVIATION = re.compile(
     r")\.$",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"\s*\d{1,2}\.(?=\s+\**[^\Wa-z\d_])")
-"""The number of a list's item, also behind another item in one line: "2. Walk"; not the answer in "180. the hall"."""
+_NUMBER = re.compile(r"[\s*_#]*\d{1,2}\.(?=\s+\**[^\Wa-z\d_])")
+"""The number of a list's item, also behind another item in one line or in a heading: "2. Walk", "**3. Storage:**"; not
+the answer in "180. the hall"."""
 
 _LONGEST_ORDINAL = 16
 """The characters on each side of its full stop that tell an ordinal number."""

@@ -94,8 +94,12 @@ def test_a_question_of_stop_words_asks_for_nothing():
             "**The zebra lives:**\n- in Kenya\nNothing.\nThe zebra sleeps.",
             ("**The zebra lives:** in Kenya", "The zebra sleeps."),
         ),
+        (
+            "The zebra lives like this:\n\n**Africa:**\n\n- in Kenya\n- in Chad\nThe zebra sleeps.",
+            ("The zebra lives like this: **Africa:** in Kenya", "The zebra sleeps."),
+        ),
     ],
-    ids=["nothing", "one", "what follows", "what comes before", "no match", "twice", "an announcement"],
+    ids=["nothing", "one", "what follows", "what comes before", "no match", "twice", "an announcement", "a heading"],
 )
 def test_there_are_two_sentences_where_the_text_has_two(text, shown):
     assert excerpts_of(text, "Where does the zebra live?") == shown

@@ -17,6 +17,7 @@ def test_sentences_end_where_they_end() -> None:
         ("The code is 55-K. Next one", ["The code is 55-K.", "Next one"]),
         ("- milk\n+ eggs\n2) bread", ["milk", "eggs", "bread"]),
         ("1. Walk. 2. Rest at noon. 180. the hall", ["Walk.", "Rest at noon.", "180.", "the hall"]),
+        ("One card\n\n**3. Storage:**\n## 4. Ports", ["One card", "**3. Storage:**", "4. Ports"]),
         ("Am 18. April. Im 3. Stock, am 3. einen Termin.", ["Am 18. April.", "Im 3. Stock, am 3. einen Termin."]),
         ("Wir kommen am 25. Wir freuen uns.", ["Wir kommen am 25.", "Wir freuen uns."]),
         ("25. April passt mir.", ["25. April passt mir."]),
