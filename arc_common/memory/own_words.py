@@ -20,14 +20,19 @@ user messages, and the 67 with something to remember have at most 600."""
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 _BLOCK_QUOTE = re.compile(r"^[ \t]{0,3}[>＞│┃][^\n]*", re.MULTILINE)
-_LONG_QUOTE = re.compile(r"(?<![\w\"])[“\"„«](?=\S)[^\"“”„«»\n]{60,2000}(?<=\S)[”\"“»](?!\w)")
-"""A long quotation is somebody else's text; titles are short."""
+_WIDE = r"[\u3040-\u30ff\u3400-\u9fff가-힣]"
+_LONG_QUOTE = re.compile(
+    r"(?<![\w\"])[“\"„«](?=\S)[^\"“”„«»\n]{60,2000}(?<=\S)[”\"“»](?!\w)|«\s[^«»\n]{60,2000}\s»"
+    rf"|[“「『](?=[^“”「」『』\n]{{0,20}}{_WIDE})[^“”「」『』\n]{{24,2000}}[”」』]"
+    rf"|(?<![\w\"])\"(?=[^\"\n]{{0,20}}{_WIDE})(?=\S)[^\"\n]{{24,2000}}(?<=\S)\""
+)
+"""A long quotation is somebody else's text; titles are short. A syllable or an ideograph counts as three letters."""
 _LEAST_QUOTED = 60
 _QUOTE_AHEAD = re.compile(r"^[ \t]*([\"“„«「『])", re.MULTILINE)
 _CLOSING = {'"': '"', "“": "”", "„": "“", "«": "»", "「": "」", "『": "』", "‘": "’", "'": "'"}
 _ONESELF = f"(?={'|'.join(language.self_quoted for language in LANGUAGES)})"
 _OF_ONESELF = re.compile(
-    rf"(?<!\w)(?:[“\"]{_ONESELF}[^\"“”\n]{{3,400}}[”\"]|「{_ONESELF}[^「」\n]{{3,400}}」|『{_ONESELF}[^『』\n]{{3,400}}』"
+    rf"[“「『]{_ONESELF}[^“”「」『』\n]{{3,400}}[”」』]|(?<!\w)(?:[“\"]{_ONESELF}[^\"“”\n]{{3,400}}[”\"]"
     rf"|['‘]{_ONESELF}[^\n]{{3,300}}?['’](?=[\s.,!?;:)]|[가-힣]|$))"
 )
 """A quoted sentence in which its speaker talks about themselves."""
@@ -42,6 +47,13 @@ _FORWARDED = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 """The head of a forwarded or answered mail, which stands behind it."""
+_LABEL = r"[ \t]*[^\W\d_][^\n:：@]{0,24}[:：]"
+_MAIL = re.compile(
+    rf"^(?:[ \t]*-{{4,}}[^\n-]{{3,60}}-{{4,}}[ \t]*\n{{1,2}}{_LABEL}|[^\n<]{{6,200}}<[^\s<>@]{{1,64}}@[^\s<>]{{1,200}}>"
+    rf"(?:[^\n]{{0,40}}[:：][ \t]*$|[^\n]{{0,80}}\n{_LABEL}[^\n]{{0,300}}\n{_LABEL}))",
+    re.MULTILINE,
+)
+"""The same in any language: a titled rule over a label, or a name with its address before a colon or two labels."""
 _HANDED_OVER = re.compile(
     r"^[^\n]{0,200}?(?:(?<![^\W_])(?:article|(?:web ?)?page|website|e-?mail|mail|letter|text|message|post|comment"
     r"|reviews?|documents?|logs?|transcript|excerpts?|snippet|newsletter|contract|results?|output|artikel|seite|nachricht|brief"
@@ -109,8 +121,8 @@ def _spans_of(text: str) -> Sequence[tuple[int, int]]:
         spans += _given(text)
         if "\n" in text and (announced := _HANDED_OVER.search(text)):
             spans.append((announced.end(), len(text)))
-    if forwarded := _FORWARDED.search(text):
-        spans.append((forwarded.start(), len(text)))
+    heads = (_FORWARDED, _MAIL) if "\n" in text else (_FORWARDED,)
+    spans += [(head.start(), len(text)) for form in heads if (head := form.search(text))]
     apart: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if apart and not text[apart[-1][1] : start].strip():

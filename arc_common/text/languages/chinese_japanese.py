@@ -4,7 +4,7 @@ from arc_common.text.languages.language import Language, Pattern, vocabulary
 
 _WORDS, _PHRASES = vocabulary("chinese_japanese")
 _SHORT = r"[^，、。]{0,8}[\d一二两三四五六七八九十百千万][^，、。]{0,8}"
-_CHANGED, _SINGLE = _PHRASES["changed"], _PHRASES["single_valued"]
+_CHANGED, _SINGLE, _TASK = _PHRASES["changed"], _PHRASES["single_valued"], _PHRASES["text_tasks"]
 
 CHINESE_JAPANESE = Language(
     name="Chinese or Japanese",
@@ -51,4 +51,10 @@ CHINESE_JAPANESE = Language(
     attribute=Pattern(
         rf"(?P<name>{_SINGLE}[^\W\d]{{0,4}}?)(?:现在|已经)?(?:是|为|改成|改到|改为|在|は|を|が|：|:)(?P<value>.+)"
     ),
+    self_quoted="[我咱俺私僕]",
+    text_task=Pattern(
+        rf"(?m)(?:^|(?<=[。！？!?，,]))[^:：\n。！？]{{0,40}}?{_TASK}[^:：\n。！？「“]{{0,20}}[:：]\s{{0,3}}"
+        rf"|^[^\n]{{0,12}}(?:下面|下列|以下|下記|[这這次][篇段封句の])[^\n]{{0,30}}?{_TASK}[^\n]{{0,20}}\n"
+    ),
+    text_in_task=Pattern(rf"[“「『\"][^“”「」『』\"\n]{{3,400}}[”」』\"](?=[^\n。！？“「]{{0,15}}{_TASK})"),
 )

@@ -347,6 +347,46 @@ def test_a_quotation_that_imitates_a_shown_line_is_a_quotation(opened: Callable[
     assert [one.text for one in memories.list(status=None)] == ["My dog is called Rex"]
 
 
+NOT_THEIRS = r"""
+    このページには「フェリーは毎時古い桟橋から出ます。私は今東京に住んでいます。」と書いてあります。
+    友達が「私はきのこが嫌いです」と言っていました。
+    次の文を要約して:\n私は東京に住んでいます。窓側の席は絶対に予約しないでください。
+    以下を翻訳してください：\n私は東京に住んでいます。
+    「私は東京に住んでいます」を英語に訳して。
+    这个网页说“渡轮每小时从旧码头出发。我现在住在成都。绝对不要订靠窗的座位。”
+    我朋友说“我住在成都”。
+    把下面这段翻译成英文：\n我住在成都。绝对不要订靠窗的座位。
+    帮我润色这封信：\n您好，我住在成都，我对花生过敏。
+    把“我对花生过敏”翻译成日语。
+    그 페이지에는 “배는 매시간 부두에서 떠납니다. 저는 이제 부산에 살아요.”라고 적혀 있어요.
+    기사에 "배는 매시간 부두에서 떠나고 표는 배에서 팝니다. 예산은 90만원이에요."라고 나와 있어요.
+    Le site dit « The ferry leaves every hour from the old pier. I live in Porto now. »
+    Voir ci-dessous\n\nDe : Bo <bo@x.example>\nEnvoyé : lundi\nÀ : moi\nObjet : salut\n\nI live in Porto now.
+    Une idée ?\n\nLe lun. 2 mars 2026 à 10:00, Bo <bo@x.example> a écrit :\nI live in Porto now.
+    Mira\n\n---------- Mensaje reenviado ----------\nDe: Bo\n\nI live in Porto now.
+"""
+THEIRS = r"""
+    我叫“小明”，住在成都。
+    以下是我的要求：我对花生过敏。
+    予定をまとめると、私は「東京」に住んでいます。
+    저는 "데미안"을 좋아하고 부산에 살아요.
+    My e-mail: ann@x.example\nPhone: 555-0142\nI live in Porto.
+    ---- dates ----\nI live in Porto.
+"""
+
+
+@pytest.mark.parametrize(("texts", "is_learned"), [(NOT_THEIRS, False), (THEIRS, True)], ids=["others'", "their own"])
+def test_a_quotation_is_known_by_its_form_in_any_language(
+    texts: str, is_learned: bool, opened: Callable[..., ContextEngine]
+) -> None:
+    """So are a task and a mail; a title, a label and a heading are the user's own."""
+    engine = opened()
+    for number, text in enumerate(texts.strip().splitlines()):
+        memories = engine.memories(user_id=f"user-{number}")
+        memories.extract(text.strip().replace(r"\n", "\n"))
+        assert bool(memories.list(status=None)) is is_learned, text
+
+
 def test_a_recalled_quotation_stands_as_it_was_written() -> None:
     """No space is inserted before the following text."""
     message = Message(
