@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 Attributes = Mapping[str, str | int | float | bool]
 
@@ -33,6 +33,7 @@ class Health:
         return not self.problems
 
 
+@runtime_checkable
 class Observer(Protocol):
     """Receives arc's counts and timings. Called from any thread; must not block or raise."""
 

@@ -149,10 +149,13 @@ class ContextEngine:
             ("reranker", reranker, Reranker),
             ("retriever", retriever, Retriever),
             ("cipher", cipher, Cipher),
+            ("observer", observer, Observer),
         ):
             foreign = name in ("chat_model", "summary_model") and converter_of(value)  # LlamaIndex's have a `complete`
-            if value is not None and (foreign or not isinstance(value, kind)):
-                raise InvalidInputError(name, value, or_converted(f"{kind.__name__}, or None", value))
+            if value is not None and (foreign or isinstance(value, type) or not isinstance(value, kind)):
+                members = ", ".join(member for member in vars(kind) if not member.startswith("_"))
+                expected = f"None, or an object with {members} ({kind.__name__})"
+                raise InvalidInputError(name, value, or_converted(expected, value))
         for name, function in (("on_save_error", on_save_error), ("clock", clock), ("new_id", new_id)):
             if function is not None and not callable(function):
                 raise InvalidInputError(name, function, "a function, or None")

@@ -29,6 +29,7 @@ from arc_common import (
     ToolCall,
 )
 from arc_common.filters import AllOf, AnyOf, Condition, Filter, Not
+from arc_common.testing import CountingObserver
 from arc_common.tokens.budget import SectionBudget, TokenBudget
 from tests.support.databases import sqlite_url
 
@@ -462,3 +463,12 @@ def test_what_is_no_function_is_refused_when_an_engine_is_opened():
     for name in ("on_save_error", "clock", "new_id"):
         with pytest.raises(InvalidInputError, match=f"{name}: got 5"):
             ContextEngine.open(**{name: 5})
+
+
+def test_a_part_without_its_methods_is_refused_when_an_engine_is_opened():
+    """The error lists them. A class is refused as well: it was to be called."""
+    wanted = {"observer": "count, timing", "embedder": "name, embed", "cipher": "encrypt, decrypt"}
+    for name, methods in wanted.items():
+        for wrong in (object(), print, CountingObserver):
+            with pytest.raises(InvalidInputError, match=f"{name}: got <.*>, expected None, or an .* {methods} "):
+                ContextEngine.open(**{name: wrong})
