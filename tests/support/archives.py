@@ -19,7 +19,7 @@ class CallingFiles(LocalFileSystem):
     """A file system at `calling://`, like one that an application registers; it calls `before` with each step's name.
 
     If `before` returns a number, only so many bytes of the object are stored and no error is raised: a truncated
-    upload.
+    upload. At a removal, a number means that the object stays.
     """
 
     protocol = "calling"
@@ -39,8 +39,7 @@ class CallingFiles(LocalFileSystem):
         return super().cat_file(path, start, end, **options)
 
     def rm_file(self, path: str) -> Any:
-        type(self).before("remove")
-        return super().rm_file(path)
+        return super().rm_file(path) if type(self).before("remove") is None else None
 
 
 fsspec.register_implementation("calling", CallingFiles)

@@ -107,13 +107,15 @@ def test_maintenance_archives_what_is_idle_and_nothing_else(
         engine.session(f"s{number}", caller_id=f"c{number}").save_turn("One.", "Two.")
     seen: list[int] = []
     clock.now = START + 40 * DAY
+    with archiving(database, enabled=False, after_days=30) as off:
+        assert off.admin.maintain().archived == 0
     assert engine.admin.maintain(progress=seen.append).archived == 2
     assert seen == [1, 2]
     assert engine.admin.maintain().archived == 0
     assert len(engine.session("s0", caller_id="c0").messages()) == 2
     first = objects(folder)
     clock.now = START + 80 * DAY
-    assert str(engine.admin.maintain()) == "archived 2, deleted 0, failed 0"
+    assert str(engine.admin.archive()) == "archived 2, deleted 0, failed 0"  # the settings' time, too
     assert len(objects(folder)) == 3
     assert set(first) < set(objects(folder))
     with archiving(database, conversation={"ttl_hours": 1}) as other:
@@ -125,15 +127,15 @@ def test_maintenance_archives_what_is_idle_and_nothing_else(
 def test_without_an_archive_the_time_to_live_deletes(
     database: str, opened: Callable[..., ContextEngine], clock: Clock
 ) -> None:
-    """Unused sessions and their derived data are deleted; without the setting nothing is."""
+    """Sessions go with their derived data unless somebody has just used them; without the setting, all stay."""
     engine = opened(database, clock=clock, settings=ArcSettings(conversation={"ttl_hours": 24}))
     engine.session("old").save_turn("My code is 4711.", "Noted.")
+    clock.now += timedelta(seconds=1)
     engine.session("read").save_turn("One.", "Two.")
     clock.now += DAY
-    engine.session("read").save_turn("Three.", "Four.")
     with opened(database, clock=clock) as unasked:
         assert str(unasked.admin.maintain()) == "archived 0, deleted 0, failed 0"
-    assert engine.admin.maintain().deleted == 1
+    assert engine.admin.maintain(progress=lambda _: engine.session("read").save_turn("Three.", "Four.")).deleted == 1
     assert rows(database, "SELECT session_id FROM arc_conversations") == [("read",)]
 
 
@@ -191,7 +193,10 @@ def test_erasing_removes_the_objects(
 def test_an_object_that_stays_is_on_the_receipt(
     database: str, archiving: Callable[..., ContextEngine], folder: Path
 ) -> None:
-    """If the archive fails, the erasure raises before it removes the row, the only reference to the object."""
+    """If the archive fails, the erasure raises before it removes the row, the only reference to the object.
+
+    If the archive only claims to have removed it, it is found afterwards.
+    """
     engine = archiving(database, url=f"calling://{folder}")
     engine.session("s", user_id="ann").save_turn("My code is 4711.", "Noted.")
     assert engine.session("s", user_id="ann").archive()
@@ -205,6 +210,11 @@ def test_an_object_that_stays_is_on_the_receipt(
     assert status(database)[0] == "archived"
     assert engine.admin.erase(caller_id="default", user_id="ann").is_complete
     assert objects(folder) == []
+    engine.session("s", user_id="ann").save_turn("My code is 4711.", "Noted.")
+    assert engine.session("s", user_id="ann").archive()
+    with calling(lambda step: 0 if step == "remove" else None):
+        receipt = engine.admin.erase(caller_id="default", user_id="ann")
+    assert (receipt.left, receipt.is_complete) == ({"archive objects": 1}, False)
 
 
 @on_sqlite
@@ -288,6 +298,10 @@ def test_an_archive_must_be_usable(opened: Callable[..., ContextEngine], tmp_pat
     for attempt in (engine.session("s").archive, engine.admin.archive):
         with pytest.raises(ConfigurationError, match=r"archive\.url"):
             attempt()
+    engine = opened(sqlite_url(tmp_path), settings=ArcSettings(archive={"url": "ftp://ann:secret@127.0.0.1:1/a"}))
+    with pytest.raises(ArchiveError, match=r"ftp://ann:\*\*\*@127\.0\.0\.1:1/a") as caught:
+        engine.session("s").archive()
+    assert "secret" not in str(caught.value)
     engine = opened(sqlite_url(tmp_path), settings=ArcSettings(archive={"url": str(tmp_path / "a")}))
     with pytest.raises(SessionNotFoundError):
         engine.session("other").archive()

@@ -1,6 +1,7 @@
 """The `arc` command: output, errors, and start-up time."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,9 @@ from cryptography.fernet import Fernet
 from arc_common import ContextEngine, __version__
 from arc_common.cli.commands import main
 from arc_common.settings import describe_settings
+from tests.support.databases import new_database, rows
 from tests.support.forks import Fork
+from tests.support.servers import PostgresServer
 
 Arc: TypeAlias = Callable[..., tuple[int, str, str]]
 
@@ -93,20 +96,30 @@ def test_db_current_and_check_tell_a_deployment_what_is_there(arc: Arc, tmp_path
     assert arc("db", "check", "--url", "sqlite:///new.db") == (0, "sqlite:///new.db: up to date\n", "")
 
 
+def test_db_partition_makes_sixteen_parts_once(arc: Arc, postgres: PostgresServer) -> None:
+    url = new_database(postgres)
+    assert arc("db", "partition", "--url", url)[1].endswith(": each table has 16 partitions\n")
+    assert arc("db", "partition", "--url", url)[1].endswith(": already partitioned\n")
+    parts = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'arc_messages'::regclass"
+    assert rows(url, parts) == [(16,)]
+
+
 def test_db_row_security_prints_sql(arc: Arc) -> None:
     code, out, _ = arc("db", "row-security", "shop")
     assert code == 0
     assert 'GRANT USAGE ON SEQUENCE arc_index_rows TO "shop";' in out.splitlines()
 
 
-def test_export_and_import_move_a_caller(arc: Arc) -> None:
+def test_export_and_import_move_a_caller(arc: Arc, monkeypatch: pytest.MonkeyPatch) -> None:
     """One command writes what the other stores once in another database; a missing database is an error."""
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal, where both show how far they are
     with ContextEngine.open("sqlite:///one.db") as engine:
         engine.session("s", caller_id="shop", user_id="ann").save_turn("My code is 4711.", "Noted.")
     exported = arc("export", "out.jsonl.gz", "--caller", "shop", "--url", "sqlite:///one.db")
     assert exported[0] == 0
     assert exported[1].startswith("out.jsonl.gz: ")
-    assert arc("import", "out.jsonl.gz", "--url", "sqlite:///two.db")[0] == 0
+    assert re.search("[1-9] lines exported", exported[2])
+    assert re.search("[1-9] lines read", arc("import", "out.jsonl.gz", "--url", "sqlite:///two.db")[2])
     assert arc("import", "out.jsonl.gz", "--url", "sqlite:///two.db")[0] == 0
     with ContextEngine.open("sqlite:///two.db") as engine:
         stored = engine.session("s", caller_id="shop", user_id="ann").messages()

@@ -63,6 +63,24 @@ def test_what_is_imported_shows_what_was_exported(database: str, other: str, tmp
         assert len(target.session("ann-1", caller_id="shop", user_id="ann").messages()) == 28
 
 
+def test_an_interrupted_export_leaves_no_file_of_that_name(
+    opened: Callable[..., ContextEngine], tmp_path: Path
+) -> None:
+    """An earlier export of that name stays whole."""
+    engine, path = opened(), tmp_path / "a.jsonl"
+    engine.session("s").save_turn("One.", "Two.")
+
+    def interrupt(_: int) -> None:
+        raise KeyboardInterrupt
+
+    for before in (None, "earlier"):
+        if before:
+            path.write_text(before)
+        with pytest.raises(KeyboardInterrupt):
+            engine.admin.export(path, caller_id="default", user_id=None, progress=interrupt)
+        assert (path.read_text() if path.exists() else None) == before
+
+
 def test_a_conversation_that_is_there_is_not_overwritten(opened: Callable[..., ContextEngine], tmp_path: Path) -> None:
     """A different conversation with the same id is rejected by name and keeps its messages."""
     source, target = opened(), opened()

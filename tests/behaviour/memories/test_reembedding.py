@@ -191,7 +191,11 @@ def test_the_background_changes_over_and_does_not_go_back(url: str) -> None:
 
 
 def test_a_worker_changes_over(url: str) -> None:
+    """With `background.in_process` off, nobody else does."""
     with ContextEngine.open(url, settings=NO_BACKGROUND, embedder=new()) as engine:
+        engine.session("s", user_id="ann").save_turn("And now?", "Now it is new.")
+        assert engine.flush(60)
+        assert ("new", True) not in embedders(url)["document"]
         engine.admin.work()
         assert embedders(url) == ALL_NEW
 

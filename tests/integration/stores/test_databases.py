@@ -328,6 +328,7 @@ def test_an_unreachable_server() -> None:
             call()
         assert "secret" not in str(caught.value)
         assert isinstance(caught.value.__cause__, OperationalError)
+    assert "secret" not in repr(store)
     store.close()
 
 

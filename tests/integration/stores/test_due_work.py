@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
+import psycopg
 import pytest
 
 from arc_common.protocols import SessionKey
@@ -99,8 +100,9 @@ def test_work_that_failed_is_due_again_later(store: SqlStore, clock: Clock) -> N
     assert due(store) is not None
 
 
-def test_work_of_a_dead_worker_is_taken_over(store: SqlStore, clock: Clock) -> None:
-    """Another worker takes over when the lease expires, not before, and the first one's late result is ignored."""
+@pytest.mark.parametrize("taker", ["b", "a"], ids=["another worker", "another thread of it"])
+def test_work_of_a_dead_worker_is_taken_over(store: SqlStore, clock: Clock, taker: str) -> None:
+    """Another one takes over when the lease expires, not before, and the first one's late result is ignored."""
     say(store)
     dead = due(store)
     assert dead is not None
@@ -109,7 +111,7 @@ def test_work_of_a_dead_worker_is_taken_over(store: SqlStore, clock: Clock) -> N
     clock.pass_by(59)
     assert due(store, "b") is None
     clock.pass_by(1)
-    taken = due(store, "b")
+    taken = due(store, taker)
     assert taken is not None
     done(store, dead)
     clock.pass_by(60)
@@ -137,6 +139,21 @@ def test_a_deleted_session_is_not_due(store: SqlStore) -> None:
     again = due(store)
     assert again is not None
     assert again.key == SessionKey("s", "app", "bob")
+
+
+def test_a_session_that_is_being_written_is_passed_over(postgres_database: Callable[[], str]) -> None:
+    """A worker does not wait for it on PostgreSQL, where a process may hold its row for long; SQLite has one writer."""
+    url = postgres_database()
+    store = SqlStore(f"{url}?options=-c%20lock_timeout%3D2s")
+    for name in ("first", "second"):
+        say(store, SessionKey(name))
+    with psycopg.connect(url.replace("+psycopg", "")) as connection:
+        connection.execute("SELECT 1 FROM arc_conversations WHERE session_id = 'first' FOR UPDATE")
+        lease = due(store)
+        assert lease is not None
+        assert lease.key == SessionKey("second")
+    assert due(store) is not None
+    store.close()
 
 
 @pytest.mark.parametrize("sessions", [40, pytest.param(2_000, marks=pytest.mark.torture)], ids=["short", "long"])
