@@ -131,16 +131,16 @@ WITH norm AS MATERIALIZED (
         weight >= {_ALTERNATIVE} * max(weight) OVER () AS tells
     FROM known WINDOW best AS (ORDER BY impact DESC, place)
 ), telling AS MATERIALIZED (
-    SELECT token, impact FROM asked WHERE seeks OR tells
+    SELECT token, impact, base, slope FROM asked, norm WHERE seeks OR tells
 ), best AS (
     SELECT entry_id, length, tokens, frequencies
-    FROM norm, (
+    FROM (
         SELECT * FROM arc_index_entries AS entry
         WHERE entry.scope = :scope AND entry.caller_id = :caller_id
           AND tokens && ARRAY(SELECT token FROM asked WHERE seeks) AND {{condition}} {{ids}}
         LIMIT CAST(NULLIF({_WIDEST_REACH} * CAST(:reach AS DOUBLE PRECISION), 'infinity') AS BIGINT)
     ) AS entry, LATERAL (
-        SELECT sum(impact * frequencies[at] / (frequencies[at] + norm.base + norm.slope * entry.length)) AS score
+        SELECT sum(impact * frequencies[at] / (frequencies[at] + base + slope * entry.length)) AS score
         {_held("telling")}
     ) AS held
     WHERE score > 0
