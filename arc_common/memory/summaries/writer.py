@@ -13,7 +13,7 @@ from typing import TypeVar
 from arc_common.caches import LRUCache, drop_session
 from arc_common.concurrency import give_way, giving_way
 from arc_common.exceptions import SummaryFailedError
-from arc_common.facts import Fact, ProposedFact
+from arc_common.facts import IN_REPLY, Fact, ProposedFact
 from arc_common.memory.facts.extraction import excerpts_of, extract_facts
 from arc_common.memory.facts.fidelity import (
     invents,
@@ -28,7 +28,7 @@ from arc_common.memory.own_words import learnable
 from arc_common.memory.services import Services
 from arc_common.memory.summaries.summarizers import ModelSummarizer, RuleBasedSummarizer
 from arc_common.memory.summaries.trigger import EVERY, Plan, leaf_size, next_block, next_era, next_leaf, rest_leaf
-from arc_common.messages import Message, content_of
+from arc_common.messages import Message, Role, content_of
 from arc_common.model_calls import SpentError
 from arc_common.observability import timed
 from arc_common.prompts.context import speaker_of, spoken
@@ -220,10 +220,10 @@ class SummaryWriter:
 
     def _leaf_by_rules(self, key: SessionKey, plan: Plan, *, epoch: int) -> bool:
         self._given_up.discard((key, *_place(plan)))  # its messages are not the ones that the model failed at
-        sources = self._sources(key, plan)
+        asked, sources = self._asked_and_sources(key, plan)
         messages = [stored.message for stored in sources]
         give_way()
-        facts = self._guarded([(fact, "rules") for fact in extract_facts(messages)], messages)
+        facts = self._guarded([(fact, "rules") for fact in _facts(messages, asked)], messages, asked)
         most, known = self._settings.leaf_narrative_tokens, [fact.value for fact, _ in facts]
         narrative = self._rules.narrative(learnable(messages), max_tokens=most, facts=known)
         segment = self._segment(plan, sources, narrative, "rules")
@@ -231,7 +231,7 @@ class SummaryWriter:
         return self._commit_leaf(key, merge, lease=None, epoch=epoch)
 
     def _leaf_by_model(self, key: SessionKey, plan: Plan, lease: Lease) -> bool:
-        sources = self._sources(key, plan)
+        asked, sources = self._asked_and_sources(key, plan)
         messages = [stored.message for stored in sources]
         said = sum(stored.tokens for stored in sources)
         known = self._store.facts(key, limit=_KNOWN_FACTS)
@@ -244,7 +244,7 @@ class SummaryWriter:
         summary = self._ask(key, plan, lambda model: model.leaf(messages, related=near))
         if summary is None:
             return False
-        facts, ungrounded = self._checked(summary, messages)
+        facts, ungrounded = self._checked(summary, messages, asked)
         own = learnable(messages)
         text = spoken(own)
         guarded = without_inventions(summary.narrative, text, untrusted=spoken(messages))
@@ -259,7 +259,7 @@ class SummaryWriter:
         return self._commit_leaf(key, merge, lease=lease, epoch=lease.epoch)
 
     def _checked(
-        self, summary: ParsedSummary, messages: Sequence[Message]
+        self, summary: ParsedSummary, messages: Sequence[Message], asked: Sequence[Message]
     ) -> tuple[list[tuple[ProposedFact, str]], list[ProposedFact]]:
         """Return the model's grounded facts with those that it left out, and its ungrounded facts."""
         text, untrusted = spoken(learnable(messages)), spoken(messages)
@@ -272,17 +272,18 @@ class SummaryWriter:
         if ungrounded:
             self._services.observer.count("facts.ungrounded", len(ungrounded))
         # The narrative does not count: a block's narrative replaces it later, and an era's replaces that.
-        missing = missing_facts(extract_facts(messages), facts=grounded)
+        missing = missing_facts(_facts(messages, asked), facts=grounded)
         self._services.observer.count("facts.guarded", len(missing))
         missing = [replace(fact, importance=_LEFT_OUT * fact.importance) for fact in missing]
         facts = [*((fact, "model") for fact in grounded), *((fact, "rules") for fact in missing)]
-        return self._guarded(facts, messages), ungrounded
+        return self._guarded(facts, messages, asked), ungrounded
 
     def _guarded(
-        self, facts: Sequence[tuple[ProposedFact, str]], messages: Sequence[Message]
+        self, facts: Sequence[tuple[ProposedFact, str]], messages: Sequence[Message], asked: Sequence[Message]
     ) -> list[tuple[ProposedFact, str]]:
         """Return the facts with excerpts of the messages for values that no fact says."""
-        excerpts = excerpts_of(messages, facts=[fact for fact, _ in facts])
+        excerpts = excerpts_of([*asked, *messages], facts=[fact for fact, _ in facts])
+        excerpts = [one for one in excerpts if not asked or one.sources[:1] != (asked[0].id,)]
         self._services.observer.count("facts.excerpts", len(excerpts))
         return [*facts, *((excerpt, "guard") for excerpt in excerpts)]
 
@@ -302,9 +303,9 @@ class SummaryWriter:
         def said(fact: ProposedFact) -> tuple[datetime, str, Trust]:
             stated = [by_id[source] for source in fact.sources if source in by_id]
             newest = max(stated, key=lambda message: message.created_at or now, default=None)
-            trust = Trust.least(message.trust for message in stated)
             if newest is None:
-                return now, "", trust
+                return now, "", Trust.USER
+            trust = newest.trust if IN_REPLY in fact.value else Trust.least(message.trust for message in stated)
             return newest.created_at or now, speaker_of(newest), trust
 
         return merged(
@@ -390,6 +391,12 @@ class SummaryWriter:
     def _sources(self, key: SessionKey, plan: Plan) -> list[StoredMessage]:
         return [self._dated(one) for one in self._services.store.read(key, before=plan.end + 1, after=plan.start - 1)]
 
+    def _asked_and_sources(self, key: SessionKey, plan: Plan) -> tuple[list[Message], list[StoredMessage]]:
+        """Return the assistant's message right before a leaf, which its first message may answer, and the leaf's."""
+        read = self._sources(key, replace(plan, start=max(plan.start - 1, 1)))
+        asked = [one.message for one in read if one.seq < plan.start and one.message.role is Role.ASSISTANT]
+        return asked, [one for one in read if one.seq >= plan.start]
+
     def _dated(self, stored: StoredMessage) -> StoredMessage:
         """Return a message with its time in the clock's zone, whose day excerpts show."""
         at = stored.message.created_at
@@ -409,6 +416,11 @@ class SummaryWriter:
             parts=parts,
             created_at=self._services.clock(),
         )
+
+
+def _facts(messages: Sequence[Message], asked: Sequence[Message]) -> list[ProposedFact]:
+    """Return the facts of a leaf's messages, which may answer the message before them."""
+    return extract_facts([*asked, *messages], told_by=lambda one: not asked or one.id != asked[0].id)
 
 
 def content_hash(message: Message) -> str:

@@ -152,6 +152,20 @@ def test_facts_of_a_group_are_each_speaker_s(engine: ContextEngine) -> None:
     assert all(f"{name}: I'm allergic to peanuts" in shown for name in ("Mina", "Jonas"))
 
 
+def test_equal_answers_of_two_to_one_question_are_two_facts(engine: ContextEngine) -> None:
+    """A question that is shown with its answer makes the answer no less its speaker's."""
+    session = engine.session("group", user_id="club")
+    for number, name in enumerate(("Mina", "Jonas")):
+        session.save_turn(said("Lea", "Go on.", 2 * number), "Which airline do you prefer?")
+        session.save_turn(said(name, "Anything but Ryanair.", 2 * number + 1), "Noted.")
+    say(engine, *[("Lea", f"What is on day {number}?") for number in range(12)])
+    session.summarize()
+    assert {(fact.said_by, fact.trust) for fact in session.facts() if "Ryanair" in fact.value} == {
+        ("Jonas", "user"),
+        ("Mina", "user"),
+    }
+
+
 def test_a_request_shows_what_two_say_in_the_same_words_of_both(engine: ContextEngine) -> None:
     """Deduplication is per speaker."""
     same = "I'm allergic to peanuts, shellfish and raw celery."

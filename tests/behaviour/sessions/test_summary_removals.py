@@ -51,6 +51,22 @@ def test_what_was_removed_is_nowhere(how: str, adopted: bool, opened: Any) -> No
     assert len({(fact.key, fact.value) for fact in ledger}) == len(ledger)
 
 
+def test_an_answer_has_its_question_also_where_a_leaf_begins(opened: Any) -> None:
+    """Each pair of questions and answers is in two leaves; a removed question leaves the fact."""
+    session = opened(settings=settings_with(summary={"leaf_messages": 2})).session("s")
+    for number in range(8):
+        asked = Message(Role.ASSISTANT, f"Which number has order {number}?", id=f"b{number}")
+        session.append([Message(Role.USER, f"HB-20{number}", id=f"u{number}"), asked])
+    talk(session, 12)
+    session.summarize()
+    answers = {fact.value for fact in session.facts()}
+    assert {f"HB-20{number} (in reply to: Which number has order {number - 1}?)" for number in range(1, 8)} <= answers
+    session.remove(["b2"])
+    session.summarize()
+    assert "order 2" not in everything(session, session.context("And now?"))
+    assert "order 3" in everything(session, session.context("And now?"))
+
+
 def test_after_the_end_was_removed_the_newest_messages_stand_verbatim(opened: Any) -> None:
     """This holds even if all remaining messages were summarised."""
     session = opened().session("s")
