@@ -116,6 +116,19 @@ class TestMessages:
         assert "q29" in verbatim
         assert not verbatim & {item.id for item in recalled(window)}
 
+    def test_what_a_memory_says_does_not_come_back_as_a_message_too(self) -> None:
+        """The receipt names the memory."""
+        said = "Could we moor the boat beside the red harbour lights?"
+        with engine_with(memory={"enabled": True}) as engine:
+            session = engine.session("s", user_id="mina")
+            talk(session, [said, *(f"We spoke about subject{n} for a while." for n in range(30))])
+            memory = engine.memories(user_id="mina").add(said)
+            session.summarize()
+            session.recall("anything")
+            window = session.context("Is the boat moored beside the lights?", budget=NO_SUMMARY)
+        assert [item.id for section in window.sections for item in section.items if said in item.text] == [memory.id]
+        assert ("q0", f"memory {memory.id}") in {(one.id, one.carrier) for one in window.receipt.nearest}
+
     def test_a_question_that_nothing_is_about_brings_nothing(self) -> None:
         with told(LONG_TALK) as session:
             assert not recalled(session.context("Xylophone zeppelin?"))

@@ -342,6 +342,7 @@ def test_a_fact_is_shown_as_its_sentence_with_day_and_speaker() -> None:
     assert (
         known("a", "delivery address", "12 High Street").line == f"- {START:%Y-%m-%d}: delivery address: 12 High Street"
     )
+    assert known("a", "home of ", "We moved to Porto", maker="rules").text == "We moved to Porto"
     assert known("a", "address", "The address is 12 High Street").text == "The address is 12 High Street"
 
 

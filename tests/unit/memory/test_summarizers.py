@@ -307,6 +307,9 @@ def test_excerpts_tell_facts_last_and_no_remarks_in_brackets() -> None:
     shown = RULES.narrative(messages, max_tokens=15, facts=facts)
     assert shown == "- user: Nobody agreed where to eat on Friday."
     assert facts[0] in RULES.narrative(messages, max_tokens=80, facts=facts)
+    messages = said("Our flight to Lisbon is TP 1234 on 3 May.", "The hotel in Lisbon has a roof over the harbour.")
+    for facts, told in (((), "flight"), (["Our flight to Lisbon is TP 1234 on 3 May"], "hotel")):
+        assert told in RULES.narrative(messages, max_tokens=19, facts=facts)
 
 
 def test_answers_are_told_before_questions_and_single_words() -> None:
