@@ -77,6 +77,8 @@ EXCLUDED = {
     "workflow_with_state": "expects that editing a returned message changes the stored one",
     "add_messages": "expects the oldest keys first and inserts a message; arc only appends to conversations",
     "queue_over_limit": "arc shortens older messages where `Memory` drops them",
+    "first_message_must_be_user": "a user's message over the limit, for which arc raises an error that says so",
+    "only_tool_message_remaining": "the same",
     "test_initialization": "reads `Memory`'s own fields",
     "estimate_token_count": "tests a private method of `Memory`",
     "test_aget_all": "tests a status of messages that only `Memory` has; the buffer's tests cover `get_all`",
