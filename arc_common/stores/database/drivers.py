@@ -3,6 +3,7 @@
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from threading import RLock
 from time import monotonic, sleep
 from types import TracebackType
@@ -42,6 +43,10 @@ _IDLE = 8
 
 FROZEN = "arc_frozen"
 """The key in a connection's `info` that marks one opened as immutable: it does not see later writes."""
+
+
+_PLACE = "arc_place"
+"""The key in a connection's `info` of its file's path, and of the file that was there when it was opened."""
 
 
 class Transaction(Protocol):
@@ -113,6 +118,8 @@ class SqliteDriver:
                     with connection:
                         if begin:
                             connection.execute(begin)
+                        if turn:
+                            _check_place(pooled.info.get(_PLACE))
                         result = work(_SqliteTransaction(connection))
                         if begin and connection.in_transaction:
                             connection.execute("ROLLBACK")
@@ -129,7 +136,7 @@ class SqliteDriver:
         except IndexError:
             pooled = self._engine.raw_connection()
             connection: Any = pooled.driver_connection
-            _once(pooled, lambda: _configure_sqlite(connection, self._settings))
+            _once(pooled, lambda: _configure_sqlite(pooled, connection, self._settings))
             if self._turn:
                 self._idle.append(pooled)
             return pooled
@@ -181,12 +188,30 @@ class _SqliteTransaction:
         return []
 
 
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return the numbers of a file's device and of the file on it; `None` if there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _check_place(place: tuple[Path, tuple[int, int] | None] | None) -> None:
+    """Raise if another file, or none, is where a connection's was: what SQLite writes to that one is lost."""
+    if place is not None and _identity(place[0]) != place[1]:
+        raise StoreUnavailableError(
+            f"the database file '{place[0]}' was moved, deleted or replaced while it was open: put it back, or open a "
+            "new engine"
+        )
+
+
 def _sqlite_unavailable(failure: Exception) -> bool:
     """Return whether the database is locked, full, unreadable or invalid; not for a constraint or statement error."""
     return isinstance(failure, sqlite3.OperationalError) or type(failure) is sqlite3.DatabaseError
 
 
-def _configure_sqlite(connection: sqlite3.Connection, settings: StorageSettings) -> None:
+def _configure_sqlite(pooled: PoolProxiedConnection, connection: sqlite3.Connection, settings: StorageSettings) -> None:
     """Configure durable commits, concurrent readers and, by default, erasure of deleted text from free pages."""
     connection.execute(f"PRAGMA busy_timeout = {round(_PATIENCE * 1000)}")
     connection.execute(f"PRAGMA synchronous = {'FULL' if settings.synchronous == 'full' else 'NORMAL'}")
@@ -194,6 +219,8 @@ def _configure_sqlite(connection: sqlite3.Connection, settings: StorageSettings)
     if connection.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
         _switch_to_wal(connection)
     connection.execute(SHOW_POSTINGS)
+    if name := connection.execute("PRAGMA database_list").fetchone()[2]:
+        pooled.info[_PLACE] = Path(name), _identity(Path(name))
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:

@@ -1,6 +1,7 @@
 """Databases that can't be written, from the start or later: all data can still be read."""
 
 import resource
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from arc_common import ArcSettings, ContextEngine, Document, Message, StoreError
+from arc_common import ArcSettings, ContextEngine, Document, Message, StoreError, StoreUnavailableError
 from tests.support import processes as workers
 from tests.support.processes import Helper
 
@@ -95,3 +96,27 @@ def test_a_full_disk_leaves_all_reads(tmp_path: Path, caplog: pytest.LogCaptureF
     assert [one.document.id for one in documents] == ["w"]
     assert all(fact.value for fact in facts)
     assert "not indexed yet" in caplog.text
+
+
+@pytest.mark.parametrize("way", ["moved", "deleted", "replaced"])
+def test_a_file_that_was_moved_takes_no_further_writes(tmp_path: Path, way: str) -> None:
+    """What SQLite would still accept is lost with the last connection. A file that is put back works again."""
+    path, away = tmp_path / "arc.db", tmp_path / "away.db"
+    fill(f"sqlite:///{path}")
+    with ContextEngine.open(f"sqlite:///{path}", settings=ArcSettings()) as engine:
+        session = engine.session("s", user_id="ann")
+        assert len(session.messages()) == 2
+        path.rename(away)
+        if way == "deleted":
+            away.unlink()
+        elif way == "replaced":
+            shutil.copy(away, path)
+        with pytest.raises(StoreUnavailableError, match=r"arc\.db' was moved, deleted or replaced"):
+            session.append([Message("user", "Lost?")])
+        if way == "moved":
+            away.rename(path)
+            session.append([Message("user", "Back.")])
+    with ContextEngine.open(f"sqlite:///{path}", settings=ArcSettings()) as engine:
+        said = [message.text for message in engine.session("s", user_id="ann").messages()]
+    stayed = [] if way == "deleted" else ["My locker code is 4711.", "Noted."]
+    assert said == stayed + ["Back."] * (way == "moved")
