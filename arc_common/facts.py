@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from enum import StrEnum
 from typing import Self
@@ -83,6 +83,7 @@ class Fact:
         superseded_by: The id of the superseding fact; `None` if there is none.
         removed: True if a later leaf withdrew the fact without a replacement.
         grounded: True if the sources support it. Unsupported facts are kept for inspection, and never shown to a model.
+        place: Its place among the facts of its leaf, which are in the order in which they were said.
     """
 
     id: str
@@ -99,6 +100,7 @@ class Fact:
     removed: bool = False
     grounded: bool = True
     trust: Trust = Trust.USER
+    place: int = field(default=0, compare=False)
 
     @property
     def is_excerpt(self) -> bool:

@@ -301,7 +301,8 @@ class ArcFactsBlock(SessionBlock):
         if not self._engine.settings.summary.enabled:
             return ""
         summary, pending = _written(session)
-        facts = [*(summary.facts if summary else ()), *_facts_of(pending)]
+        known = summary.facts if summary else ()
+        facts = [*known, *_facts_of(pending, segment=1 + max((fact.segment for fact in known), default=0))]
         count = self._engine.token_counter.count
         shown = adopted_facts(facts, max_tokens=self._engine.settings.budget.facts, count=count)
         return render_memory([fact.line for fact in shown], "")
@@ -347,8 +348,8 @@ def _written(session: Session) -> tuple[ConversationSummary | None, list[Message
     return summary, session.messages(limit=limit)
 
 
-def _facts_of(messages: Sequence[Message]) -> list[Fact]:
-    """Return the facts that rules find in messages, in the ledger's form."""
+def _facts_of(messages: Sequence[Message], *, segment: int) -> list[Fact]:
+    """Return the facts that rules find in messages, in the ledger's form, as those of one segment."""
     by_id = {message.id: message for message in messages}
 
     def fact(number: int, found: ProposedFact) -> Fact:
@@ -361,11 +362,12 @@ def _facts_of(messages: Sequence[Message]) -> list[Fact]:
             category=found.category,
             sources=found.sources,
             importance=found.importance,
-            segment=0,
+            segment=segment,
             made_by="rules",
             valid_from=newest.created_at or _UNDATED,
             said_by=speaker_of(newest),
             trust=Trust.least(message.trust for message in stating),
+            place=number,
         )
 
     return [fact(number, found) for number, found in enumerate(extract_facts(messages))]

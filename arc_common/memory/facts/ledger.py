@@ -172,7 +172,7 @@ def follow_ups(facts: Iterable[Fact]) -> dict[str, Fact]:
     """Return, by the id of a fact, the later one that changes its value without naming it."""
     found: dict[str, Fact] = {}
     before: list[Fact] = []
-    for fact in sorted(facts, key=lambda fact: (fact.valid_from, fact.segment)):
+    for fact in sorted(facts, key=lambda fact: (fact.valid_from, fact.segment, fact.place)):
         if is_changed(fact.value):
             earlier = next((one for one in reversed(before[-_NEAR:]) if follows_up(fact.value, one.value)), None)
             if earlier is not None:
@@ -182,9 +182,9 @@ def follow_ups(facts: Iterable[Fact]) -> dict[str, Fact]:
 
 
 def in_order(facts: Sequence[Fact], after: Mapping[str, Fact]) -> list[Fact]:
-    """Return facts by the time they were said, each followed directly by the one that partly replaces it."""
+    """Return facts in the order they were said, each followed directly by the one that partly replaces it."""
     order: dict[str, Fact] = {}
-    for fact in sorted(facts, key=lambda fact: (fact.valid_from, fact.line)):
+    for fact in sorted(facts, key=lambda fact: (fact.valid_from, fact.segment, fact.place, fact.line)):
         one: Fact | None = fact
         while one is not None and one.id not in order and one in facts:
             order[one.id] = one

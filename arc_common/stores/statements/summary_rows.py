@@ -20,6 +20,7 @@ SEGMENT_COLUMNS = (
 
 FACT_COLUMNS = (
     "fact_id", "body", "category", "sources", "importance", "leaf_start", "made_by", "valid_from", "status",
+    "place",
 )  # fmt: skip
 """The columns that `fact_from_row` reads, in its order; after them comes the id of the fact's successor."""
 
@@ -131,7 +132,7 @@ _TOMBSTONE = {
 
 def fact_from_row(row: Sequence[Any]) -> Fact:
     """Read a row of `FACT_COLUMNS` and the id of the fact's successor ("" if it ended without one)."""
-    fact_id, body, category, sources, importance, leaf_start, made_by, valid_from, status, heir = row
+    fact_id, body, category, sources, importance, leaf_start, made_by, valid_from, status, place, heir = row
     key, value, said_by, trust = from_body(body)
     return Fact(
         id=fact_id,
@@ -148,6 +149,7 @@ def fact_from_row(row: Sequence[Any]) -> Fact:
         removed=heir == "",
         grounded=status != UNGROUNDED,
         trust=Trust(trust),
+        place=place,
     )
 
 
