@@ -204,17 +204,17 @@ def _statements(sentence: str, language: Language) -> Iterator[str]:
     sentence = without_lead_in(sentence)
     plain = sentence.translate(QUOTES)
     clauses = clauses_of(plain)
-    end = len(sentence)
-    if "?" in plain or "？" in plain:
-        asked = [start for start, to in clauses if language.seeking.search(plain[start:to])]
-        end = asked[0] if asked else clauses[-1][0] if clauses else 0
-    else:
-        asked = [
-            start
-            for start, to in clauses
-            if language.seeking.search(plain[start:to]) and not language.forbidding.search(plain[start:to])
-        ]
-        end = asked[0] if asked else end  # "订单号是 AB-20931，请查一下"
+    is_marked = is_question(plain)
+    asked = [
+        start
+        for start, to in clauses
+        if language.seeking.search(plain[start:to])
+        and (is_marked or not language.forbidding.search(plain[start:to]))  # "订单号是 AB-20931，请查一下"
+        and not (start and language.relating.match(plain, start))
+    ]
+    if tag := language.confirming.search(plain):  # it asks about the clause before it
+        asked += [start for start, _ in clauses if start <= tag.start()][-1:]
+    end = min(asked, default=clauses[-1][0] if is_marked and clauses else len(sentence))
     stated = _cut(sentence[:end].strip(" ,;:-–—，、；：").rstrip(".。"))
     only_condition = end < len(sentence) and language.condition.search(stated)
     if stated and not only_condition:

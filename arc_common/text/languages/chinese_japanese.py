@@ -25,6 +25,7 @@ CHINESE_JAPANESE = Language(
         r"|么[。\s]*$|[几幾](?!乎)|([\u3400-\u9fff])不\1|(?<![邀申])[请請](?![客假])|どう(?![もぞ])"
         r"|よね[。\s]*$|(?:か|[てで]|(?<!にち|ばん)は)[。\s]*$"
     ),
+    confirming=Pattern(rf"[，,、]?\s?{_PHRASES['tags']}[。？?！!\s]*$"),
     chit_chat=Pattern(_PHRASES["courtesies"]),
     supposition=Pattern(_PHRASES["suppositions"]),
     condition=Pattern(rf"^{_PHRASES['conditions']}|(?:たら|れば|なら|的话|的話)[，,、]?$"),

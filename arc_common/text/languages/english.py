@@ -15,6 +15,7 @@ _SINGLE = rf"(?:[\w'-]+ ){{0,3}}?(?:{_PHRASES['single_valued']}|(?<!'s )name|(?<
 _NUMBER = rf"(?:[$€£¥₩]?\d[\w.,:%€-]*|{'|'.join(_WORDS['numbers'])})"
 _ALONE = rf"(?=(?:,? (?!{_PHRASES['asserted']}\b)[\w'€-]+){{0,4}}(?: (?:is|are|works?)(?: {_PHRASES['fine']})?)?\W*$)"
 _FINAL = rf"{_PHRASES['final_limits']}(?=(?: please)?\W*$)"
+_GUESSED = rf"(?:(?:have|'ve) (?:been|had|{_PASTS}|\w+ed)|(?:be|feel) {_PHRASES['guessed']}|be .* by now)"
 _LEADS = rf"(?:{_PHRASES['leads']}[\s,.!]{{1,3}}){{0,4}}"
 
 ENGLISH = Language(
@@ -32,23 +33,28 @@ ENGLISH = Language(
     ),
     lead_outs=Pattern(rf", {_PHRASES['closings']}\W*$"),
     seeking=Pattern(
-        r"^(?:(?:and|but|so|or|also|then|now|ok|hey|hi|yes|no|thanks|actually|please|just)[\s,]{1,2}){0,3}"
-        rf"(?:{_AUXILIARY} (?:{_SUBJECT}|{_PHRASES['determiners']}\b|(?-i:[A-Z]))|\w+n't {_SUBJECT}"
-        rf"|any(?:thing|one|body)? \w|(?:(?:in|at|on|for|from|to|with|by|of|about|since|until) )?{_ASKS}"
+        rf"^(?:{_PHRASES['openings']}[\s,]{{1,2}}){{0,3}}(?:{_AUXILIARY} (?:{_SUBJECT}|{_PHRASES['determiners']}\b"
+        rf"|(?-i:[A-Z]))|\w+n't {_SUBJECT}|any(?:thing|one|body)? \w|(?:{_PHRASES['prepositions']} )?{_ASKS}"
         rf"|{_PHRASES['requests']}\b(?!-| (?:is|are|was|makes|has)\b))"
         rf"|\b(?:wonder|wondering|curious|sure|know|see|asked) (?:{_ASKS}|if\b|whether\b)"
         rf"|\b(?:{_PHRASES['recollections']}|(?:please|what|when|where)\W*$)\b"
     ),
+    confirming=Pattern(
+        rf"(?:(?:, |(?<!\bthe )\b(?!{_PHRASES['placed']} )[\w:']+ )(?:right|correct|huh)|, {_AUXILIARY} {_SUBJECT}"
+        rf"|(?:, )?\b\w+n't {_SUBJECT}|\byou\b.*\bthen,? (?:yes|no))\W*$"
+    ),
+    relating=Pattern(rf"which (?:{_SUBJECT}|(?!\w+ {_AUXILIARY}))|where (?!{_AUXILIARY}|to\b)|whos?e? (?!do|did|can)"),
     chit_chat=Pattern(
         rf"\b(?:{_PHRASES['courtesies']}|let's (?!go with|meet|take|.*\wday)|(?:is|are|and|the|an?|(?<!\d )works?)\W*$"
         r"|i'll (?!go with|take the|be |have |need )|(?:that|this|it)(?:'s| is| was) (?:all|it|[a-z]+\W*$)"
         r"|(?:love|like) (?-i:it|this|that|how|(?<!n't like )the|all)|(?:is|are|'s|looks?|so) (?:so|both|much))\b(?!'t)"
     ),
-    supposition=Pattern(rf"\b(?:{_PHRASES['suppositions']}|(?:would|i'd)(?! (?:like|love|prefer|rather)\b))\b"),
+    supposition=Pattern(
+        rf"\b(?:{_PHRASES['suppositions']}|(?:would|i'd)(?! (?:like|love|prefer|rather)\b)|must ?{_GUESSED})\b"
+    ),
     condition=Pattern(r"^(?:if|unless|assuming|provided|when(?:ever)?|since|as|because|while|after|before|given)\b"),
     joining=Pattern(
-        rf",? (?:and|but|so|because|since|as|which|though|although|plus)(?= (?:{_SUBJECT}|(?:is|was)\b))"
-        r"|, so(?= )|[;!] | [–—-]+ "
+        rf",? {_PHRASES['joints']}(?= (?:{_SUBJECT}|(?:is|was)\b))|(?=, wh(?:ich|ere|o) )|, so(?= )|[;!] | [–—-]+ "
     ),
     oneself=Pattern(rf"{_I}\b|\b(?:me|my|our|let's)\b"),
     listener=Pattern(r"\byou(?:rs?|rself)?\b"),
@@ -59,9 +65,7 @@ ENGLISH = Language(
         # "I'm a nurse", "we have adopted", "I've been painting"
         rf"|{_I} {_ADVERBS}(?:(?:am|are|was|were|have|been) ){{0,2}}"
         rf"(?:an?(?! (?:bit|lot|little|few|mix|big)\b)|{_PHRASES['states']}"
-        r"|been (?!(?:think|try|mean|want|look|consider|wonder|hop|gett|hav|feel|see|hear)ing)\w+ing)\b"
-        r"|\b(?:(?:last|next|this) (?:year|month|week|weekend|spring|summer|autumn|fall|winter|night)"
-        r"|ago|yesterday|today|recently|lately)\b"
+        rf"|been (?!{_PHRASES['musing']})\w+ing)\b|\b(?:(?:last|next|this) {_PHRASES['spans']}|{_PHRASES['recent']})\b"
         # "My sister Ann lives", "my sister, Ann", "Ann, my sister,"
         r"|^(?:my|our) (?:[\w'-]+ ){1,2}(?:is|are|has|have|can't|can|will|doesn't|[a-z]{3,}s|named|called|died)\b"
         r"|\b(?:my|our) \w+, (?-i:[A-Z])|^\w+, my \w+,"
@@ -70,28 +74,25 @@ ENGLISH = Language(
     wanting=Pattern(
         r"\b(?:(?:i|we)(?:'\w+)?(?: \w+){0,2} (?:want(?:ed)?|need(?:ed)?|requir\w+|wish\w*|hop(?:e|ed|ing))"
         rf"|{_PHRASES['wanted']}|(?:you|i)(?:'d| would| will)(?: \w+)? (?:like|love|rather)|would(?! prefer)"
-        r"|you (?:can|could|may|might|want|need)|(?:will|going to) (?:do|be)|have (?:\w+ ){1,2}(?:questions?|problems?)"
-        r"|(?:we|one|people) (?:can|to)|(?:want|like|love|prefer|trying|hoping)(?:ed|ing)? (?:you |to ))\b(?!'t)"
+        r"|(?:want|like|love|prefer|trying|hoping)(?:ed|ing)? (?:you |to ))\b(?!'t)"
     ),
     forbidding=Pattern(
         rf"^(?:(?:yes|please|so|and|but|also),? ){{0,2}}(?:(?P<limit>{_PHRASES['limits']} (?:\w+ )?{_NUMBER}{_ALONE}"
         rf"|(?:(?:(?:by|before|after|until) [\w:'-]+|{_NUMBER})(?: [\w'€-]+){{0,4}}|\w{{4,}}s),? {_FINAL}"
         rf"|(?:{_PHRASES['exceptions']}|(?:any|every)\w* (?:\w+ )?(?:but|{_PHRASES['exceptions']})) [\w'-]+{_ALONE})"
         rf"|(?:(?:i|we) never|never|always) (?!(?:had|been|make|want|said|told|did|went|got|{_PASTS}|\w+(?:ed|ing))\b)"
-        r"|(?:don't|do not) (?!forget|give up|worry|let|mention|hesitate|be |stop|you|know|think|get)"
-        r"|avoid|no more|only(?! (?:the|an?|one|two|some|my)\b)|any(?:thing|where|one|body) (?:but|except)"
-        r"|no [\w ]{3,20} (?:in|on|at|after|before|for|during|until|with|from|please)"
+        rf"|(?:don't|do not) (?!{_PHRASES['idioms']}|be )|avoid|no more|only(?! (?:the|an?|one|two|some|my)\b)"
+        rf"|any(?:thing|where|one|body) (?:but|except)|no [\w ]{{3,20}} (?:{_PHRASES['prepositions']}|please)"
         rf"|not (?-i:[A-Z])\w+ (?:please|again)|not (?:in|on|at|with|from|near) (?-i:[A-Z])\w+{_ALONE})\b"
         rf"|\b(?:{_PHRASES['forbidden']}|(?<=\w )allerg(?:y|ies) to|(?:has|have|needs?) to be (?:\w+ ){{0,2}}\d"
         rf"|(?:is|are|am|'s|'m|'re) (?!n(?:ot|ever) )(?:\w+ )?{_PHRASES['diets']}|(?:strict|a) veg(?:etari)?ans?(?! \w)"
-        rf"|(?:cannot|(?:ca|wo|do)n't) {_PHRASES['refused']}|(?:the|our|every|all) (?:\w+ ){{1,2}}must (?!have|feel)\w+"
-        r"|(?:^|so |and |but |with |, )no(?:thing)? (?:\w+ ){1,5}(?:anywhere|please|for (?:me|us|him|her|them)))\b"
+        rf"|(?:cannot|(?:ca|wo|do)n't) {_PHRASES['refused']}|(?:the|our|every|all) (?:\w+ ){{1,2}}must"
+        rf" (?!have|feel|{_GUESSED})\w+|(?:^|so |and |but |with |, )no(?:thing)? (?:\w+ ){{1,5}}{_PHRASES['whom']})\b"
     ),
     deciding=Pattern(rf"\b{_PHRASES['decided']}\b"),
     preferring=Pattern(
         rf"{_I} {_ADVERBS}(?:(?:much|would|can't|cannot) )?(?:like|love|enjoy|prefer|hate|dislike|avoid|stand)\b"
-        r"(?! to (?:know|ask|book|order|get|see|buy))|\bmy favou?rite \w|^(?:please )?(?:always|never)\b"
-        r"|\b(?:fan of(?! (?-i:it|them|that))|fond of|keen on|allergic to|vegan|vegetarian)\b"
+        rf"(?! to {_PHRASES['asked_for']})|\bmy favou?rite \w|^(?:please )?(?:always|never)\b|\b{_PHRASES['fond']}\b"
     ),
     vague=Pattern(
         r"\b(?-i:it|its|they|their|them|he|she|his|her|him|there|here|things|stuff)\b"
@@ -121,12 +122,11 @@ ENGLISH = Language(
         rf"\b(?:it|(?P<personal>its|theirs?|they|them|he|him|his|she|hers?)|those|these|this|{_PHRASES['ranks']} ones?"
         r"|the (?:former|latter|others?)|(?:that|which|other|another) (?:one|case|part|option|time|day|place|person)"
         rf"|(?:about|of|for|with|from|to|in|on|like|after|before|than|by|{_AUXILIARY}|why|how) that"
-        rf"(?! (?:{_SUBJECT}|{_AUXILIARY}))|(?:from|in|over|to|near|around|get|going?|lived?|stay|up|down|out) there)\b"
-        r"|\b(?:that|there)\s*[?.!]*\s*$"
+        rf"(?! (?:{_SUBJECT}|{_AUXILIARY}))|{_PHRASES['ways']} there)\b|\b(?:that|there)\s*[?.!]*\s*$"
     ),
     expletive=Pattern(
-        r"\b(?:is|was|isn['’]t|would|will) it (?:be )?(?:true|possible|legal|necessary|safe|ok(?:ay)?|worth|better|best"
-        r"|hard|easy|common|important)\b|\b(?:does|did|will|would) it (?:(?:take|cost) to|rain|snow)\b"
+        rf"\b(?:is|was|isn['’]t|would|will) it (?:be )?{_PHRASES['judged']}\b"
+        r"|\b(?:does|did|will|would) it (?:(?:take|cost) to|rain|snow)\b"
         r"|\bit (?:is|was|takes?|costs?) (?:\w+ )?(?:to|that)\b|\bwhat (?:time|day|date) is it\b"
     ),
     defining=Pattern(r"(?s)^(?!.*\bthe\s+\w).*\b(?:(?:what|who)(?:['’]s| is| are| was)|define|meaning of|explain)\b"),
@@ -134,12 +134,12 @@ ENGLISH = Language(
     forget=Pattern(
         rf"^(?!(?:(?!\byou\b)[^.!?\n])*\?){_LEADS}(?:forget\b(?!\s(?:to|it|not)\b)|(?:don['’]t|do not|stop|never) "
         r"(?:(?:remember|stor|sav|memori[sz])\w*|keep(?:ing)? in mind)\b(?! (?:if|whether|when)\b)"
-        rf"|(?:delete|erase|remove|drop|discard|wipe|clear)\b(?:[^.!?\n]{{0,40}}?\b{_PHRASES['remembered']}"
+        rf"|{_PHRASES['erasing']}\b(?:[^.!?\n]{{0,40}}?\b{_PHRASES['remembered']}"
         r"| (?:[\w ]{0,12}(?:fact|part|thing) )?that (?:i|i['’]m|i['’]ve|my|we))\b)"
     ),
     said_instead=Pattern(
-        r"(?s).{0,1200}?(?:[,;.—–-]\s(?:(?:but|and|as|now|instead|actually|in fact)[\s,]{1,2}){0,2}"
-        r"|[\s,](?:because|since)\s)(?=(?:i|i['’]m|i['’]ve|we|it['’]s)\s)"
+        rf"(?s).{{0,1200}}?(?:[,;.—–-]\s(?:{_PHRASES['turns']}[\s,]{{1,2}}){{0,2}}|[\s,](?:because|since)\s)"
+        r"(?=(?:i|i['’]m|i['’]ve|we|it['’]s)\s)"
     ),
     text_task=Pattern(
         rf"(?m)(?:^|(?<=[.!?,]\s))[ \t]*(?:(?:an? )?(?:example|sample)\b|{_LEADS}(?:{_PHRASES['tasks']}"

@@ -6,6 +6,7 @@ _WORDS, _PHRASES = vocabulary("german")
 _ASKS, _VERB_FIRST, _CHANGED = _PHRASES["questions"], _PHRASES["verbs_first"], _PHRASES["changed"]
 _SHORT = r"[\w:.,'€]*(?: [\w:.,'€]+){0,3}"
 _NONE = r"(?:nicht|nichts|nie|niemals|niemand\w{0,2}|keine?\w?)\b"
+_PAST = rf"(?:{_PHRASES['gone']} sein|(?:ge\w+|{_PHRASES['gone']}) haben)"
 _NAME = r"([A-ZÄÖÜ][\wäöüß&-]*(?: [A-ZÄÖÜ][\wäöüß&-]*){0,2})"
 
 GERMAN = Language(
@@ -25,10 +26,12 @@ GERMAN = Language(
         rf"|\b(?:{_PHRASES['recollections']}"
         rf"|(?:weiß (?:\w+ ){{0,2}}nicht|wüsste|frag\w*|möchte wissen),? (?:ob|{_ASKS}))\b|\bbitte\W*$"
     ),
+    confirming=Pattern(rf"(?:,\s?{_PHRASES['agreeing']}|[\s,]\s?{_PHRASES['tags']})\W*$"),
+    relating=Pattern(rf"{_ASKS} {_PHRASES['subjects']}\b"),
     chit_chat=Pattern(rf"\b{_PHRASES['courtesies']}\b"),
     supposition=Pattern(
         r"^(?:was wäre,? wenn|angenommen|stell dir vor|nehmen wir an)\b"
-        r"|\b(?:vielleicht|wahrscheinlich|hätte\w?|wäre\w?|würde(?! gern)|könnte)\b"
+        rf"|\b(?:vielleicht|wahrscheinlich|hätte\w?|wäre\w?|würde(?! gern)|könnte|muss\w* .*{_PAST})\b"
     ),
     condition=Pattern(r"^(?:(?:und|aber|also) )?(?:wenn|falls|sofern)\b"),
     oneself=Pattern(r"\b(?:ich|wir|mich|mir|uns|mein\w{0,2}|unser\w{0,2})\b"),
@@ -50,7 +53,7 @@ GERMAN = Language(
         rf"|möchten? (?:\w+ ){{0,3}}(?:nicht, dass|{_NONE} (?:\w+ ){{0,4}}werden)|bitte {_NONE}"
         r"|bitte nur(?! (?:kurz|mal)\b)"
         rf"|nicht (?:\w+ ){{0,3}}{_PHRASES['refused']}|(?:also|daher|darum|deshalb|deswegen) (?:\w+ )?keine?\w?"
-        rf"|muss (?:\w+ ){{0,4}}sein|{_PHRASES['forbidden']})\b"
+        rf"|muss (?!.*{_PAST}\b)(?:\w+ ){{0,4}}sein|{_PHRASES['forbidden']})\b"
     ),
     deciding=Pattern(rf"\b{_PHRASES['decided']}\b"),
     preferring=Pattern(rf"\b{_PHRASES['preferred']}\b"),

@@ -105,6 +105,10 @@ class Language:
     """Closings that a sentence can lose without losing meaning: ", by the way"."""
     seeking: Pattern = NEVER
     """A clause that asks or requests: "what is …", "could you …", "book …", "let me know"."""
+    confirming: Pattern = NEVER
+    """A tag, with or without a question mark, that asks about the clause before it: ", right", "isn't it"."""
+    relating: Pattern = NEVER
+    """A clause behind a comma that begins as a question does and asks nothing: "which cost $40", "where I live"."""
     chit_chat: Pattern = NEVER
     """Courtesies, feelings and praise, which state nothing alone: "thanks for your help", "amazing"."""
     supposition: Pattern = NEVER

@@ -74,6 +74,9 @@ NAMES = re.compile(
 )
 """A word with a capital inside a sentence; at its end, after a comma, it only addresses somebody."""
 
+ADDRESSED = re.compile(r"(?:^|(?<=, ))[A-ZÀ-ÖØ-Þ][\w'-]*(?=,|[.!?]*$)")
+"""A word with a capital between commas or at a sentence's edge, which may only address somebody: "Well, Ann, …"."""
+
 _DATED = sorted(
     {
         re.escape(word)

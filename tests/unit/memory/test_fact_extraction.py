@@ -82,6 +82,7 @@ RULES = {
         My sister's a strict vegan and no nuts for her
         Small thing, I'm celiac so no bread for me
         The old chimney must stay
+        The car must be automatic
         Deniz hates grey so no grey anywhere
         Total budget is 48k, we can't go over
         Yes but only automatic
@@ -136,6 +137,18 @@ NOTHING = {
         If I live in Busan, what taxes do I pay?
         If I prefer tea, what should I order?
         If it rains on Friday, could you cancel the picnic?
+        the bonsai museum is closed thursdays right
+        My flight leaves at 7:30, right?
+        our table is booked for 8 pm isn't it
+        We never eat pork, do we
+        you'll take the 9:30 train then yes
+        Mein Flug geht um 7:30, oder
+        Unser Zug fährt um 9:30, nicht wahr?
+        제 비행기가 7시 30분 맞죠
+        회의는 화요일 3시예요, 맞죠?
+        我的航班是7:30，对不对
+        我的航班是7:30，对吧？
+        私の便は7時30分だよね
         부산에 살면 세금이 얼마예요?
         내일 날씨가 어떨까요?
         커피 좋아하세요?
@@ -151,6 +164,19 @@ NOTHING = {
         아마 5월에 부산으로 이사할 것 같아요
         たぶん私は5月に東京へ引っ越します
         Was wäre, wenn ich in Köln wohnen würde?
+    """,
+    "guesses": """
+        You must be tired
+        It must have been the rain
+        Our cat must have eaten the fish
+        My flight must have been delayed by 40 minutes
+        Our neighbour must be on holiday
+        The train must be late on Fridays
+        my brother must be 40 by now
+        Meine Schwester muss um 9 gegangen sein
+        저희 엄마가 9시에 나갔을 거예요
+        我妈妈一定是9点走的
+        母は9時に出たはずです
     """,
     "comments on the talk": """
         I 100% agree, Mel
@@ -240,6 +266,13 @@ WHOLE = """
     I don't have a preference for in-person or online, as long as it's convenient
     We paid $40 for the lamp - I love it
     I'm allergic to nuts and I can't eat shellfish
+    I gained 15 new followers last week, which is a slight increase from usual
+    I bought some soup for my neighbour, along with bread and fruit, which came out to be around $40
+    I'm going back to the church in Leith, where I sang last month
+    My sister lives with Ann, who works at Siemens
+    I attended a lecture in February, which got me thinking about the pyramids
+    I'm going to Leith in May, where I hope to hear the choir
+    Ich wohne in Köln, wo ich auch arbeite
 """
 
 
@@ -257,6 +290,10 @@ PARTS = {
     "I attended a cooking class at the culinary school today and learned some great tips": (
         "I attended a cooking class at the culinary school today and learned some great tips"
     ),
+    "I rent a flat in Leith, where can I park": "I rent a flat in Leith",
+    "I rent a flat in Leith, which tram is nearest": "I rent a flat in Leith",
+    "I live in Leith, so the tram is best, right": "I live in Leith",
+    "Both of them, which I watched in Toronto - I caught 12 films there": "I caught 12 films there",
     "It all takes time, since I build strength": None,
     "I've been thinking about that": None,
 }
@@ -353,7 +390,12 @@ def test_an_excerpt_that_says_little_alone_comes_with_the_question(asked: str, a
 
 
 def test_a_need_that_nobody_has_is_no_rule() -> None:
-    for text in ("There is no need for us to hurry.", "They had no room for us.", "I never told you so."):
+    for text in (
+        "Our neighbour must be on holiday.",
+        "There is no need for us to hurry.",
+        "They had no room for us.",
+        "I never told you so.",
+    ):
         assert excerpts_of([Message("user", text, id="a")], facts=[]) == [], text
 
 
