@@ -14,6 +14,7 @@ from arc_common.facts import Fact
 from arc_common.memory.facts.index import FactIndex
 from arc_common.memory.facts.ledger import adopted_facts
 from arc_common.memory.long_term.contradictions import is_negated
+from arc_common.memory.summaries.summarizers import asked_again
 from arc_common.memory.summaries.trigger import ERA, Line, first_to_stay
 from arc_common.prompts.context import ERA_MARK, by_day, is_excerpts
 from arc_common.protocols import SessionKey
@@ -60,6 +61,7 @@ _CANDIDATES = 300
 """The most facts considered for adoption, the most important first."""
 _FEW = 3
 """The most specific words that a sentence has beside a fact that it repeats word for word."""
+_CLAUSE_END = re.compile(r"\W*$|[,.;:!?，。；：！？、]|\s[–—-]")
 _COMPOSED = 3
 """The number of boundaries for which material is composed ahead."""
 
@@ -173,10 +175,11 @@ def _each_once(facts: Sequence[Fact], narrative: str) -> tuple[list[Fact], str]:
             by_user[fact.user].add(fact.id, body(fact.line))
             said.add(fact.id, body(fact.line))
     lines: list[str] = []
-    for line, bare in told.items():
-        if _is_part(line, told) or said.says(bare) or _adds_nothing(line, kept):
+    again = asked_again([(_speaker(line), bare) for line, bare in told.items()])
+    for place, (line, bare) in enumerate(told.items()):
+        if place in again or _is_part(line, told) or said.says(bare):
             continue
-        if left := said.unsaid(line)[0]:
+        if left := said.unsaid(_beside(line, kept))[0]:
             lines.append(left)
             said.add("the summary", body(left))
     return [fact for fact in facts if fact in kept], "\n".join(lines)
@@ -196,16 +199,21 @@ def _is_part(line: str, told: Iterable[str]) -> bool:
     )
 
 
-def _adds_nothing(line: str, facts: Sequence[Fact]) -> bool:
-    """Return whether a line is its speaker's fact with few further words, no denial and no value: "Fun! And I …"."""
+def _beside(line: str, facts: Sequence[Fact]) -> str:
+    """Return a line with "…" for its speaker's facts; `""` if it has few further words, no denial and no value."""
+    text = body(line)
+    head = line.removesuffix(text)
     for fact in facts:
-        before, found, after = body(line).partition(fact.value)
+        before, found, after = text.partition(fact.value)
         rest = f"{before} {after}"
-        if not found or _speaker(line) != _speaker(fact.line) or is_negated(rest) or any(map(str.isdigit, rest)):
+        if not found or _speaker(line) != _speaker(fact.line) or is_negated(rest):
             continue
-        if len(content_words(rest)) <= min(_FEW, len(content_words(found))):
-            return True
-    return False
+        words = content_words(rest)
+        if len(words) <= min(_FEW, len(content_words(found))) and not any(map(str.isdigit, rest)):
+            return ""  # "Fun! And I …"
+        if len(words) > _FEW and _CLAUSE_END.match(after):
+            text = f"{before if content_words(before) else ''}… {after.lstrip(' ,.;:!–—-')}".replace("… …", "…").strip()
+    return head + text
 
 
 def _speaker(line: str) -> str:

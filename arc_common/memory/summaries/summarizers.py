@@ -37,7 +37,7 @@ from arc_common.protocols import ChatModel, TokenCounter
 from arc_common.text import analyze
 from arc_common.text.analyzer import content_words, words_of
 from arc_common.text.languages.korean import strip_particles
-from arc_common.text.languages.registry import CONCRETE, DATES, NAMES, detect
+from arc_common.text.languages.registry import ADDRESSED, CONCRETE, DATES, NAMES, detect
 from arc_common.text.sentences import announces, rough_tokens, sentences_of
 
 MAX_SENTENCES = 240
@@ -162,7 +162,9 @@ class RuleBasedSummarizer:
                 )
                 for place, sentence in (telling or whole)[:each]
             ]
-        return [one for one in found if _is_telling(one.text)] or found
+        found = [one for one in found if _is_telling(one.text)] or found
+        again = asked_again([(str(one.said.role), one.text) for one in found])
+        return [one for place, one in enumerate(found) if place not in again]
 
     def _vectors(self, sentences: Sequence[_Sentence]) -> NDArray[np.float64]:
         """Return the sentences' TF-IDF vectors, normalised to length 1: shape (sentences, terms), float64."""
@@ -208,6 +210,20 @@ def _terms(sentence: str, speakers: Set[str]) -> Counter[str]:
     return terms
 
 
+def asked_again(lines: Sequence[tuple[str, str]]) -> set[int]:
+    """Return the places of questions that the same speaker asks again later, perhaps about another number or name."""
+    later, again = set[tuple[str, frozenset[str]]](), set[int]()
+    for place in range(len(lines) - 1, -1, -1):
+        speaker, text = lines[place]
+        if text.endswith(_QUESTION_MARKS):
+            found = () if detect(text).capitalises_nouns else NAMES.findall(text)
+            names = {name.casefold() for name in found}
+            asked = speaker, frozenset(_terms(re.sub(r"\d+", "", text), names).keys() - names)
+            again |= {place} if asked in later else set()
+            later |= {asked} if len(asked[1]) > 1 else set()  # "What about Rome?"
+    return again
+
+
 def _is_telling(sentence: str) -> bool:
     """Return whether a sentence says something alone."""
     return rough_tokens(without_lead_in(sentence)) >= _SHORTEST and not announces(sentence)
@@ -224,7 +240,7 @@ def _is_specific(sentence: str, role: Role | None, speakers: Set[str]) -> bool:
     """Return whether a sentence has a value, a date, a decision, or names; assistants name many things."""
     sentence = without_lead_in(sentence)
     language = detect(sentence)
-    names = {name.casefold() for name in NAMES.findall(sentence)}
+    names = {name.casefold() for name in NAMES.findall(ADDRESSED.sub("", sentence))}
     if role is Role.ASSISTANT or language.capitalises_nouns:
         names.clear()
     named = len(names) > 1 or not names <= speakers  # one name may be the listener's

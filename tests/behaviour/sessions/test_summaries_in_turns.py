@@ -38,6 +38,20 @@ def test_above_the_trigger_facts_narrative_and_the_recent(opened: Any) -> None:
     assert "ORD-1006" not in system(window)
 
 
+def test_the_facts_of_a_message_stand_in_its_order(opened: Any) -> None:
+    """Neither the alphabet nor their importance decides, also if several messages have one time."""
+    session = opened().session("s")
+    said = "We moved to Porto. Never call before noon. Our flight is TP 1234. My sister Hana lives in Busan."
+    session.append([Message("user", said), Message("user", "I have two cats.")])
+    talk(session, 11)
+    session.summarize()
+    lines = [line.partition(": ")[2] for line in system(session.context()).splitlines() if line.startswith("- ")]
+    assert lines[:5] == [
+        "We moved to Porto", "Never call before noon", "Our flight is TP 1234", "My sister Hana lives in Busan",
+        "I have two cats",
+    ]  # fmt: skip
+
+
 def test_a_tail_of_too_many_tokens_triggers(opened: Any) -> None:
     for most, expected in ((None, ids(6, 20)), (150, ids(14, 20))):
         settings = settings_with(summary={"trigger_tokens": most, "high_water_mark": 34})
@@ -197,6 +211,42 @@ def test_a_value_is_no_part_of_a_longer_one(value: str) -> None:
         shown = session.context("So?").messages[0].text
     lines = [line for line in shown.splitlines() if line.startswith("- ")]
     assert lines == [f"- user: {text}" for text in (texts[1:] if value in {"18", "18 000"} else texts)]
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "told"),
+    [
+        (
+            "I'm planning a trip to Europe with Hana, and I was wondering if you could name castles in Rome or Pisa",
+            "I'm planning a trip to Europe with Hana",
+            "… and I was wondering if you could name castles in Rome or Pisa",
+        ),
+        (
+            "Coconut milk is one of my favourites as you might be able to tell, but I also love dark chocolate",
+            "I also love dark chocolate",
+            "Coconut milk is one of my favourites as you might be able to tell, but …",
+        ),
+    ],
+)
+def test_a_fact_is_not_told_again_within_a_longer_sentence(text: str, fact: str, told: str) -> None:
+    with ContextEngine.open() as engine:
+        session = engine.session("s")
+        session.append([Message("user", f"{text}."), *[Message(role, "Ok.") for role in ("assistant", "user") * 11]])
+        session.summarize()
+        assert engine.flush(LONG)
+        shown = session.context("So?").messages[0].text
+    assert [line.rstrip(".") for line in shown.splitlines() if line.startswith("- ")] == [
+        f"- user: {fact}",
+        f"- user: {told}",
+    ]
+
+
+def test_a_question_about_many_numbers_is_told_once(opened: Any) -> None:
+    session = opened().session("s")
+    for number in range(1, 61):
+        session.save_turn(f"Do you have lamp number {number} in white, or only in black?", "In both.")
+    session.compact()
+    assert system(session.context("So?")).count("Do you have lamp number") == 1
 
 
 def test_two_turns_adopt_at_once(tmp_path: Path, opened: Any) -> None:

@@ -323,6 +323,34 @@ def test_answers_are_told_before_questions_and_single_words() -> None:
     assert "Yes" not in RULES.narrative(messages, max_tokens=80)
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Do you have lamp number {} in white, or only in black?",
+        "{}번 조명은 흰색도 있나요?",
+        "{}号灯有白色的吗？",
+        "{}番のランプは白もありますか？",
+        "Gibt es Lampe {} auch in Weiß?",
+    ],
+)
+def test_of_questions_that_differ_in_a_number_the_last_is_told(asked: str) -> None:
+    messages = said(*(asked.format(number) for number in (5, 12, 301)))
+    assert RULES.narrative(messages, max_tokens=400) == f"- user: {asked.format(301)}"
+
+
+def test_questions_that_differ_in_a_word_are_told() -> None:
+    messages = said("Do you have lamps made of brass?", "Do you have rugs made of wool?", "What about Rome?")
+    messages += said("What about Oslo?")
+    assert len(RULES.narrative(messages, max_tokens=400).splitlines()) == 4
+
+
+@pytest.mark.parametrize("talk", ["Agreed, John!", "Whoa, Mel, that sign looks serious.", "A tough search, Jon!"])
+def test_a_name_that_only_addresses_somebody_is_not_specific(talk: str) -> None:
+    """Nor if nobody in the conversation has it."""
+    boilers = ("I booked the plumber for the boiler in Leith.", "The boiler in Leith costs $900, says the plumber.")
+    assert talk not in RULES.narrative(said(boilers[0], talk, boilers[1]), max_tokens=400)
+
+
 def test_what_only_announces_a_list_is_not_told() -> None:
     said = "Some popular tools for music are:\n**Good teachers:**\nThe harbour of Porto has a museum of old boats."
     told = RuleBasedSummarizer(HeuristicTokenCounter()).narrative([Message("assistant", said)], max_tokens=200)
