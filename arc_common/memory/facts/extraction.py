@@ -301,11 +301,13 @@ def _identifies(plain: str, language: Language) -> bool:
     if not IDENTIFIER.search(plain) or language.supposition.search(plain):
         return False
     clauses = [plain[start:end] for start, end in clauses_of(plain)]
+    wanted = [bool(language.wanting.search(clause) and language.oneself.search(clause)) for clause in clauses]
     return any(
         IDENTIFIER.search(clause)
         and not language.chit_chat.search(clause)
-        and not (language.wanting.search(clause) and language.oneself.search(clause))
-        for clause in clauses
+        and not is_wanted
+        and (not any(wanted) or language.asserting.search(clause))  # "I'd like to see clocks, like the KM-150"
+        for clause, is_wanted in zip(clauses, wanted, strict=True)
     )
 
 

@@ -127,6 +127,8 @@ NOTHING = {
         Book a table for four at 7 pm
         Can you deliver it to 12 Elm Street before Friday?
         I need some ideas
+        Now let's check the weather for San Anselmo on the 3rd of March
+        Assist me with the content for Heading 2
         Wo wohne ich?
         Sag mir etwas über Bezirk 7
         7번 구역에 대해 알려줘
@@ -181,6 +183,8 @@ NOTHING = {
     "comments on the talk": """
         I 100% agree, Mel
         5 years already
+        I'm talking about Super Bowl LVII
+        I appreciate the suggestion to allocate more time on Friday
         The colors really blend nicely
         Thanks, that sounds great!
         Don't worry about it
@@ -514,6 +518,7 @@ def test_a_value_without_a_subject_is_no_statement(text: str) -> None:
     "text",
     [
         "I'm excited to find something for my F-16 model",
+        "I'm looking to learn more about mandolins, specifically the Kentucky KM-150 model",
         "I'd like to ask about filing Form I-485",
         "That's interesting, I didn't know they had worked on COVID-19",
     ],
