@@ -60,9 +60,9 @@ class Said:
 
     def _add(self, name: str, text: str, shingles: frozenset[int], trust: Trust | None) -> None:
         if shared := shingles & self._wanted:
-            carriers = self._quoted if trust is Trust.UNTRUSTED else self._carriers
+            carriers, part = self._quoted if trust is Trust.UNTRUSTED else self._carriers, (name, text)
             for one in shared:
-                carriers.setdefault(one, (name, text))
+                carriers.setdefault(one, part)
 
     def add_fixed(self, messages: Iterable[Message], shown: Layers) -> None:
         """Add the parts that are shown whole: verbatim messages, pins, facts and summary."""
