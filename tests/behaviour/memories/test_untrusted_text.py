@@ -174,6 +174,24 @@ def test_it_is_learned_once_the_user_says_so_or_a_reviewer_approves_it(opened: C
     assert len(learned) == 2
 
 
+class CombiningModel:
+    """Combines what both have said into one fact."""
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        if "JSON list" in messages[0].text or "Porto" not in messages[-1].text:
+            return '{"narrative": "They talked about walks."}'
+        fact = "home: The user lives in Porto near the yellow tram 18"
+        return json.dumps({"facts": {"STATE": [fact]}, "removed": [], "narrative": "They talked about walks."})
+
+
+def test_what_two_have_said_is_trusted_as_far_as_the_less_trusted(opened: Callable[..., ContextEngine]) -> None:
+    session = opened(CombiningModel()).session("s", user_id="ann")
+    session.save_turn("I live in Porto.", "Then the yellow tram 18 is near you.")
+    talk(session, 14)
+    session.summarize()
+    assert {fact.trust for fact in session.facts() if "tram" in fact.value} == {"assistant"}
+
+
 def test_recalled_messages_stand_under_the_user_s_local_day(opened: Callable[..., ContextEngine]) -> None:
     seoul = ZoneInfo("Asia/Seoul")
     session = opened(clock=lambda: datetime(2026, 11, 21, 9, 0, tzinfo=seoul)).session("s", user_id="ann")
