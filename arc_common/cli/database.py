@@ -107,6 +107,8 @@ def _connected(url: str | None) -> "Iterator[tuple[Engine, str, Seal]]":
 def address_of(url: str | None, settings: "ArcSettings") -> str:
     """Return the given address, or else the settings' one."""
     address = url or settings.resolved_database_url
+    if address is None and settings.database_url is not None:
+        raise ConfigurationError("storage.mode: got 'in-memory', which uses no database: choose 'sql', or pass --url")
     if address is None:
         raise ConfigurationError("no database: pass --url, or set ARC_DATABASE_URL (sqlite:///arc.db)")
     return address

@@ -131,6 +131,8 @@ def test_export_and_import_move_a_caller(arc: Arc, monkeypatch: pytest.MonkeyPat
 def test_db_upgrade_takes_the_address_from_the_settings(arc: Arc, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARC_DATABASE_URL", "sqlite:///set.db")
     assert arc("db", "upgrade")[1].startswith("sqlite:///set.db: created")
+    monkeypatch.setenv("CONVERSATION_STORAGE_MODE", "memory")
+    assert "storage.mode: got 'in-memory'" in arc("db", "current")[2]
 
 
 @pytest.mark.parametrize(
