@@ -246,8 +246,18 @@ waiting_for_background = _priority.waiting
 
 
 def in_background() -> bool:
-    """Return whether this thread runs a queue's work."""
+    """Return whether this thread does background work: a queue's, or any within `as_background`."""
     return getattr(_background, "is_working", False)
+
+
+@contextmanager
+def as_background() -> Iterator[None]:
+    """Let this thread's work within the block give way to replies, and restore no archived conversation."""
+    before, _background.is_working, _background.until = in_background(), True, 0.0
+    try:
+        yield
+    finally:
+        _background.is_working = before
 
 
 def give_way() -> None:

@@ -13,7 +13,7 @@ from uuid import uuid4
 from cachetools import TTLCache
 
 from arc_common.caches import LRUCache, cached_text, drop_session, drop_texts, forget_texts, reading_texts
-from arc_common.concurrency import Workers
+from arc_common.concurrency import Workers, as_background
 from arc_common.context import Receipt, Request
 from arc_common.context.receipt import holds_untrusted
 from arc_common.context.repetition import body
@@ -37,6 +37,7 @@ from arc_common.protocols.conversations import Degradable, Idle, Store
 from arc_common.protocols.search_index import Scope
 from arc_common.rag import RagPipeline
 from arc_common.settings import ArcSettings
+from arc_common.stores.branch_paths import ArchivedConversationError
 from arc_common.tokens.budget import DEFAULT_SECTIONS, TokenBudget, stated_error
 from arc_common.tokens.compression import Chain, CompressionStrategy, strategy
 from arc_common.tokens.counters import CachedTokenCounter, HeuristicTokenCounter, TiktokenCounter, default_token_counter
@@ -264,7 +265,11 @@ class Runtime:
         if self.settings.recall.enabled:
             record = self.store.get(key)
             if record is not None and record.status is ConversationStatus.ACTIVE:
-                self.recall.catch_up(key)
+                try:
+                    with as_background():
+                        self.recall.catch_up(key)
+                except ArchivedConversationError:  # another machine was faster
+                    return False
         return self.store.archive(key, idle=idle)
 
     def forget_derived(self, key: SessionKey, *, existed: bool) -> None:

@@ -15,10 +15,10 @@ import sqlglot
 from sqlglot import exp
 
 MAINTENANCE = {
-    r"SELECT arc_conversations\.session_id, arc_conversations\.caller_id, .* OFFSET": (
+    r"SELECT (arc_conversations\.\w+, ){2}arc_conversations\.user_id FROM arc_conversations WHERE \S+ != .* OFFSET": (
         "deletes the sessions written longest ago, of any caller, when memory is full"
     ),
-    r"SELECT arc_conversations\.session_id, arc_conversations\.caller_id, .* arc_conversations\.status = .* LIMIT": (
+    r"SELECT (arc_conversations\.\w+, ){4}arc_conversations\.\w+ FROM arc_conversations WHERE \S+\.status = .* LIMIT": (
         "finds the conversations of all callers that nobody has used for long"
     ),
     r"SELECT arc_stray_objects\.conversation, .* arc_stray_objects\.since <=": (
@@ -98,15 +98,20 @@ def _is_arc(frame: Any) -> bool:
 
 def unscoped(sql: str, dialect: str) -> list[str]:
     """Return the tables in a statement that nothing ties to a caller; none for maintenance."""
-    if "arc_" not in sql:
+    if "arc_" not in sql or is_maintenance(sql):
         return []
-    plain = " ".join(
-        _PARAMETER.sub(r":\1", sql).replace("<#>", "-").split()
-    )  # sqlglot does not know pgvector's operator
-    if any(re.match(pattern, plain, re.IGNORECASE) for pattern in MAINTENANCE):
-        return []
-    parsed = [one for one in sqlglot.parse(plain, dialect=dialect) if isinstance(one, exp.Query | exp.DML)]
+    parsed = [one for one in sqlglot.parse(_plain(sql), dialect=dialect) if isinstance(one, exp.Query | exp.DML)]
     return [name for statement in parsed for table, name in _tables(statement) if not _is_tied(table)]
+
+
+def is_maintenance(sql: str) -> bool:
+    """Return whether a statement is one of those that concern all callers."""
+    return any(re.match(pattern, _plain(sql), re.IGNORECASE) for pattern in MAINTENANCE)
+
+
+def _plain(sql: str) -> str:
+    """Return a statement as sqlglot reads it, which does not know pgvector's operator."""
+    return " ".join(_PARAMETER.sub(r":\1", sql).replace("<#>", "-").split())
 
 
 _PARAMETER = re.compile(r"%\((\w+)\)s")

@@ -99,6 +99,26 @@ def test_machines_that_archive_at_the_same_time(
     assert objects(folder) == []
 
 
+def test_what_another_machine_has_just_archived_stays_archived(
+    archiving: Callable[..., ContextEngine], tmp_path: Path, clock: Clock
+) -> None:
+    """Indexing its newest messages is no use of it, so it is not restored."""
+    url, done = sqlite_url(tmp_path), list[int]()
+    first = archiving(url)
+    first.session("s").save_turn("One.", "Two.")
+    clock.now += 100 * DAY
+
+    def interrupt(sql: str) -> None:
+        if "FROM arc_messages" in sql and not done:
+            done.append(0)
+            done[0] = first.admin.maintain().archived
+
+    database = observed(url, interrupt)
+    done.append(archiving(database).admin.maintain().archived)
+    assert (done, status(url)) == ([1, 0], ("archived", 0))
+    database.dispose()
+
+
 def test_a_machine_that_is_held_up_before_it_reads(tmp_path: Path, folder: Path, clock: Clock) -> None:
     """Another one takes over and archives the same content; its object is never removed."""
     url, key = sqlite_url(tmp_path), SessionKey("s")

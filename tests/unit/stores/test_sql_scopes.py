@@ -2,7 +2,12 @@
 
 import pytest
 
-from tests.support.sql_scopes import unscoped
+from arc_common.stores.statements.archive import archive_statements_for
+from arc_common.stores.statements.compiler import Statements
+from arc_common.stores.statements.conversations import statements_for
+from arc_common.stores.statements.records import record_statements_for
+from arc_common.stores.statements.summaries import summary_statements_for
+from tests.support.sql_scopes import is_maintenance, unscoped
 
 TIED = {
     "by its caller": "SELECT body FROM arc_messages WHERE caller_id = :caller_id AND seq > :after",
@@ -53,3 +58,14 @@ def test_a_statement_tied_to_nothing_is_found(sql: str, tables: list[str], diale
 def test_psycopgs_parameters_are_read() -> None:
     assert unscoped("SELECT 1 FROM arc_messages WHERE seq = %(seq)s::BIGINT", "postgres") == ["arc_messages"]
     assert unscoped("SELECT 1 FROM arc_messages WHERE caller_id = %(caller_id)s::VARCHAR", "postgres") == []
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
+def test_nothing_else_is_taken_for_maintenance(dialect: str) -> None:
+    """Other statements with the same columns, such as the list of a caller's conversations, are checked."""
+    every: list[Statements] = [
+        make(dialect)
+        for make in (statements_for, archive_statements_for, record_statements_for, summary_statements_for)
+    ]
+    excused = {name for one in every for name, statement in one.by_name.items() if is_maintenance(statement.sql)}
+    assert excused == {"idle", "stale_sessions", "strays", "due", "claim_due"}
