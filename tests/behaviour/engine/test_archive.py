@@ -122,6 +122,12 @@ def test_maintenance_archives_what_is_idle_and_nothing_else(
         other.session("new").save_turn("One.", "Two.")
         clock.now += timedelta(hours=2)
         assert other.admin.maintain().archived == 1
+    for name in ("left", "used"):
+        clock.now += timedelta(hours=1)
+        engine.session(name).save_turn("One.", "Two.")
+    clock.now += 31 * DAY
+    assert engine.admin.archive(progress=lambda _: engine.session("used").save_turn("Three.", "Four.")).archived == 1
+    assert status_of(database, "used") == "active"
 
 
 def test_without_an_archive_the_time_to_live_deletes(
