@@ -101,7 +101,7 @@ def attack(operation: Any, mode: str, *, examples: int) -> None:
     )
     @given(case=operation.as_strategy(generation_mode=schemathesis.GenerationMode(mode)))
     def run(case: Any) -> None:
-        case.validate_response(case.call(headers=HEADERS), checks=CHECKS)
+        case.validate_response(case.call(headers=HEADERS, timeout=60), checks=CHECKS)
 
     with suppress(Unsatisfiable):  # the operation has no invalid input
         run()
