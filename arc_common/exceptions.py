@@ -199,8 +199,9 @@ class BudgetExceededError(ArcError):
         self.what = what
         self.needed = needed
         self.available = available
+        remedy = "unpin something, shorten the message" if "pins" in what else "shorten it"
         super().__init__(
-            f"{what}: {needed:,} tokens needed, {available:,} available; shorten it, "
+            f"{what}: {needed:,} tokens needed, {available:,} available; {remedy}, "
             "raise the context window or lower the output reserve"
         )
 

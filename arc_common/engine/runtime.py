@@ -19,7 +19,7 @@ from arc_common.context.receipt import holds_untrusted
 from arc_common.context.repetition import body
 from arc_common.engine.receipts import ReceiptLog
 from arc_common.engine.reembedding import VectorRenewal
-from arc_common.exceptions import EngineClosedError, InvalidInputError
+from arc_common.exceptions import ConfigurationError, EngineClosedError, InvalidInputError
 from arc_common.memories import MEMORY_TOOLS
 from arc_common.memory.answer_sources import AnswerSources, Shown
 from arc_common.memory.artifacts import SessionArtifacts
@@ -377,7 +377,10 @@ def _on_branch(key: SessionKey, branch: int) -> SessionKey:
 
 def compression_of(settings: ArcSettings) -> CompressionStrategy | None:
     """Return the chain of the strategies that the settings name."""
-    chosen = [strategy(name) for name in settings.context.compression]
+    try:
+        chosen = [strategy(name) for name in settings.context.compression]
+    except InvalidInputError as error:
+        raise ConfigurationError(f"context.compression: {error}") from error
     return Chain(chosen) if chosen else None
 
 

@@ -70,6 +70,12 @@ def test_sql_storage_needs_a_database():
         ContextEngine.open(settings=settings)
 
 
+def test_an_unknown_strategy_is_a_wrong_setting():
+    settings = ArcSettings(context={"compression": ["rolling"]})
+    with pytest.raises(ConfigurationError, match=r"context\.compression: .*'rolling', expected one of rolling_window"):
+        ContextEngine.open(settings=settings)
+
+
 def test_a_stored_system_message_can_not_block_a_session():
     with ContextEngine.open() as engine:
         session = engine.session("s")
