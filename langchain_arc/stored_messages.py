@@ -1,7 +1,9 @@
 """Prepares LangChain's messages for the store, and finds those that a session does not hold yet."""
 
+import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
@@ -15,17 +17,34 @@ from langchain_core.messages import (
 )
 
 from arc_common.documents import checked_items
+from arc_common.exceptions import InvalidInputError
 from arc_common.memory.conversation import USAGE
 from arc_common.messages import ARC_MARK, Message, Role, same_content
 from langchain_arc.messages import from_arc, to_arc
 
+_log = logging.getLogger("arc.messages")
+
 
 def stored_form(message: BaseMessage) -> Message:
-    """Convert a message for the store: a chunk becomes a whole message, an answer gets its reported usage."""
+    """Convert a message for the store: a chunk becomes a whole message, an answer gets its reported usage.
+
+    A tool's artifact that can't be stored is left out, because no model sees it, and the turn would be lost with it.
+    """
     whole = message_chunk_to_message(message) if isinstance(message, BaseMessageChunk) else message
-    converted = to_arc(whole)
+    try:
+        converted = to_arc(whole)
+    except InvalidInputError as error:
+        if not isinstance(whole, ToolMessage) or not error.field.startswith("message.artifact"):
+            raise
+        _say_once(whole.tool_call_id, type(whole.artifact).__qualname__)
+        converted = to_arc(whole.model_copy(update={"artifact": None}))
     usage = _usage_of(whole)
     return replace(converted, metadata={**converted.metadata, USAGE: usage}) if usage else converted
+
+
+@lru_cache(1_024)  # an agent's state holds the message in all later calls, too
+def _say_once(call_id: str, kind: str) -> None:
+    _log.warning("the artifact of the result of call %r is not stored: a %s can't be", call_id, kind)
 
 
 def stored_batch(messages: Iterable[BaseMessage]) -> list[Message]:

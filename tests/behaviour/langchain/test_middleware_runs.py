@@ -290,6 +290,27 @@ async def test_a_result_that_ends_the_run(engine: ContextEngine) -> None:
     ]
 
 
+async def test_an_artifact_that_can_not_be_stored(engine: ContextEngine, caplog: pytest.LogCaptureFixture) -> None:
+    """The turn is stored without it, which is said once; the agent's state keeps it."""
+
+    @tool(response_format="content_and_artifact")
+    def measure(a: int) -> tuple[str, object]:
+        """Measure."""
+        return f"{a} metres", open
+
+    model = ScriptedToolModel(script=[asking(name="measure", a=7), "It is 7 metres.", "Yes."])
+    agent = create_agent(model, [measure], middleware=[ArcMemoryMiddleware(engine)])
+    state: dict[str, Any] = {"messages": []}
+    for question in ("How long is it?", "Sure?"):
+        state = await agent.ainvoke({"messages": [*state["messages"], HumanMessage(question)]}, config("s"))
+    assert state["messages"][2].artifact is open
+    texts = [message.text for message in engine.session("s").messages()]
+    assert texts == ["How long is it?", "", "7 metres", "It is 7 metres.", "Sure?", "Yes."]
+    assert [one.message for one in caplog.records if "artifact" in one.message] == [
+        "the artifact of the result of call 'c1' is not stored: a builtin_function_or_method can't be"
+    ]
+
+
 async def test_answers_that_a_cache_hands_out_again(engine: ContextEngine) -> None:
     """They have the id of their first use but are new answers."""
     model = ScriptedToolModel(script=["hi", "never said"], cache=InMemoryCache())
