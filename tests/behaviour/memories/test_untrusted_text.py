@@ -273,14 +273,14 @@ def test_untrusted_text_does_not_stand_in_for_what_a_speaker_said(opened: Callab
 
 
 def test_what_arc_inserts_is_not_learned_again(opened: Callable[..., ContextEngine]) -> None:
-    """Over 60 turns, assistant and user repeat everything shown, with and without markers."""
+    """Over 200 turns, assistant and user repeat everything shown, with and without markers."""
     engine = opened()
     session = engine.session("s", user_id="ann")
     for place, text in enumerate(STATED):
         session.save_turn(Message(Role.USER, text, id=f"said-{place}"), "Noted.")
     engine.flush()
     memories = {one.text for one in engine.memories(user_id="ann").list()}
-    for number in range(60):
+    for number in range(200):
         asked = f"What about day {number}?"
         window = session.context(asked)
         parts = [one.text for one in (window.messages[0], window.messages[-1]) if "<arc:" in one.text]

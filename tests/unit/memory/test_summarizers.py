@@ -250,6 +250,11 @@ def test_what_is_told_is_specific() -> None:
     assert "together" not in told
 
 
+def test_agreements_come_before_remarks() -> None:
+    messages = said("Our boiler in the cellar smells of old metal.", "We agreed to replace the boiler in the cellar.")
+    assert RULES.narrative(messages, max_tokens=18) == "- user: We agreed to replace the boiler in the cellar."
+
+
 def test_room_that_is_left_is_not_filled_with_what_is_hardly_central() -> None:
     texts = [f"I booked the ferry from Leith to hall {n} for the choir." for n in range(4)]
     assert "kettles" not in RULES.narrative(said(*texts, "Some old kettles whistle."), max_tokens=400)
