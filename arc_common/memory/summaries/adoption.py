@@ -10,7 +10,7 @@ from threading import Lock
 
 from arc_common.caches import LRUCache, drop_session
 from arc_common.context.repetition import Said, body, without_lead_in
-from arc_common.facts import Fact
+from arc_common.facts import IN_REPLY, Fact
 from arc_common.memory.facts.index import FactIndex
 from arc_common.memory.facts.ledger import adopted_facts
 from arc_common.memory.long_term.contradictions import is_negated
@@ -174,6 +174,7 @@ def _each_once(facts: Sequence[Fact], narrative: str) -> tuple[list[Fact], str]:
             kept.append(fact)
             by_user[fact.user].add(fact.id, body(fact.line))
             said.add(fact.id, body(fact.line))
+            said.add(fact.id, body(fact.line).partition(IN_REPLY)[0])
     lines: list[str] = []
     again = asked_again([(_speaker(line), bare) for line, bare in told.items()])
     for place, (line, bare) in enumerate(told.items()):

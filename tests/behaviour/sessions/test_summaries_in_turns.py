@@ -241,6 +241,18 @@ def test_a_fact_is_not_told_again_within_a_longer_sentence(text: str, fact: str,
     ]
 
 
+def test_an_answer_that_is_a_fact_is_not_told_again_without_its_question(opened: Any) -> None:
+    session = opened().session("s")
+    session.save_turn("Let us plan the trip.", "Which airline do you prefer?")
+    session.save_turn("Anything but Ryanair.", "Noted.")
+    for _ in range(14):
+        session.save_turn("Hello there.", "Hi.")
+    session.summarize()
+    shown = system(session.context("So?"))
+    assert "Anything but Ryanair (in reply to: Which airline do you prefer?)" in shown
+    assert shown.count("Anything but Ryanair") == 1
+
+
 def test_a_question_about_many_numbers_is_told_once(opened: Any) -> None:
     session = opened().session("s")
     for number in range(1, 61):
