@@ -190,6 +190,7 @@ class RedisTails:
         self._settings = settings
         self.observer = observer
         self._url = settings.url.get_secret_value()
+        self._counted = f"{settings.key_prefix}conversations"
         self._ttl = round(settings.ttl_minutes * 60_000)
         self._list_ttl = max(round(settings.list_ttl_hours * 3_600_000), self._ttl)
         try:
@@ -294,12 +295,19 @@ class RedisTails:
         name = self._key(key)
         most = self._settings.max_sessions
         self._run(_LIST, self._user_key(key.caller_id, key.user_id), name, self._list_ttl)
-        for other in self._run(_COUNT, f"{self._settings.key_prefix}conversations", name, most, self._ttl) or ():
+        for other in self._run(_COUNT, self._counted, name, most, self._ttl) or ():
             self._unlink(other)
 
     def drop(self, key: SessionKey) -> None:
         """Delete the tails of all branches of a conversation."""
         self._unlink(self._key(key))
+
+    def forget(self, key: SessionKey) -> None:
+        """Delete the tails of a conversation that is deleted, and its name among those that are cached."""
+        name = self._key(key)
+        if self._unlink(name):  # otherwise, an erasure finds it by its name
+            self._ask(lambda client: client.srem(self._user_key(key.caller_id, key.user_id), name))
+            self._ask(lambda client: client.zrem(self._counted, name))
 
     def _unlink(self, key: str | bytes) -> bool:
         return self._ask(lambda client: client.unlink(key)) is not None
@@ -308,6 +316,8 @@ class RedisTails:
         """Delete all tails on a user's list, even of conversations that are gone; name those that may remain."""
         listed = self._user_key(caller_id, user_id)
         keys = self._ask(lambda client: client.smembers(listed))
+        if keys:
+            self._ask(lambda client: client.zrem(self._counted, *keys))
         if keys is not None and all(self._unlink(key) for key in (*keys, listed)) and user_id is not None:
             return []
         minutes = f"{self._settings.ttl_minutes:g} minutes"
@@ -426,7 +436,7 @@ class CachedStore(SqlStore):
     def delete(self, key: SessionKey, **options: Any) -> int | None:
         """See `ConversationStore.delete`."""
         deleted = super().delete(key, **options)
-        self._tails.drop(key)
+        self._tails.forget(key)
         return deleted
 
     def archive(self, key: SessionKey, *, idle: Idle | None = None) -> bool:

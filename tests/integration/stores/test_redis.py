@@ -242,7 +242,7 @@ def test_an_erasure_empties_the_cache(opened: Callable[..., CachedStore], server
         assert receipt.is_complete
         assert not [one for one in receipt.pending if "Redis" in one]
         assert "4711" not in stored_text(server)
-        assert not server.client().keys("arc:*conversation:*")
+        assert not server.client().keys()
         server.kill()
         receipt = engine.admin.erase(caller_id="shop", user_id="ann")
         server.start()
@@ -266,6 +266,8 @@ def test_erasing_a_caller_empties_the_cache_of_all_its_users(server: RedisServer
         assert "within 60 minutes" in pending
         assert "4711, shop" not in stored_text(server)
         assert stored_text(server).count("4711, blog") == 1
+    assert len(server.client().keys()) == 3  # of the other caller: its messages, the user's list and the count
+    assert server.client().zcard("arc:conversations") == 1
 
 
 def test_an_archived_conversation_is_not_read_from_the_cache(
