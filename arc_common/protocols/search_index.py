@@ -120,7 +120,8 @@ class IndexQuery:
     """A search in one scope and kind; without a limit, for statistics alone.
 
     Args:
-        terms: The weight of each term of the query, above zero.
+        terms: The weight of each term of the query, above zero. Where many entries have the heaviest, a store may leave
+            the others out, as if no entry had them.
         vector: Float32 of shape (dimension,) and length 1, to find the nearest entries too.
         filters: Find only entries whose metadata match.
         ids: Find only these entries.

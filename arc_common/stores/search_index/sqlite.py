@@ -26,6 +26,7 @@ from arc_common.stores.search_index.entries import (
 from arc_common.stores.search_index.filters import Tokens
 from arc_common.stores.search_index.sqlite_reader import (
     FEW,
+    NO_ENTRIES,
     Copies,
     Posting,
     ScopeCopy,
@@ -141,7 +142,7 @@ class SqliteIndex:
         wanted: list[list[str]] = []
         for key, query in zip(keys, queries, strict=True):
             copy = copies.get(key)
-            missing = copy.lacks(query.terms) if copy is not None and copy.salt and _needs_copy(query) else []
+            missing = copy.missing(query) if copy is not None and copy.salt and _needs_copy(query) else []
             known = copy.version if copy is not None and _needs_copy(query) else MOST  # no changes are wanted
             tokens = [copy.tokens.of(term).hex() for term in missing] if copy is not None else []
             wanted.append(missing)
@@ -168,10 +169,12 @@ class SqliteIndex:
                 term: copy.learn(term, *posted(each))
                 for term, each in zip(wanted[place], () if postings is None else postings.split("|"), strict=True)
             }
-            if copy.lacks(term for term in query.terms if term not in learnt):
+            if any(term not in learnt for term in copy.missing(query)):
                 complete = False
                 continue
-            found.append((reader, {term: learnt.get(term) or copy.posting(term) for term in query.terms}))
+            told = copy.telling(query)
+            postings_of = {term: learnt.get(term) or copy.posting(term) for term in told}
+            found.append((reader, {term: postings_of.get(term, NO_ENTRIES) for term in query.terms}))
         return found if complete else None
 
     def _found(self, query: IndexQuery, reader: SqliteReader | None, postings: Mapping[str, Posting]) -> Candidates:

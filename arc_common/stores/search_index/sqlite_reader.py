@@ -18,7 +18,7 @@ from sqlalchemy import text
 from arc_common.caches import LRUCache
 from arc_common.concurrency import begin_in_each_process
 from arc_common.filters import Condition, Filter
-from arc_common.protocols.search_index import IndexEntry
+from arc_common.protocols.search_index import IndexEntry, IndexQuery
 from arc_common.retrieval.bm25 import inverse_document_frequencies
 from arc_common.retrieval.vectors import VectorTable
 from arc_common.stores.codec import MOST
@@ -57,7 +57,8 @@ class Posting:
         return np.where(self.places[found] == places, self.frequencies[found], 0.0)
 
 
-_NO_ENTRIES = Posting(np.zeros(0, dtype=np.intp), np.zeros(0))
+NO_ENTRIES = Posting(np.zeros(0, dtype=np.intp), np.zeros(0))
+"""The posting of a term that no entry has, or that is left out."""
 
 
 def words_of(entry: IndexEntry, tokens: Tokens) -> str:
@@ -188,8 +189,18 @@ _POSTINGS_BYTES = 2**28
 FEW = 2_000
 """Entries of a scope up to which all words are read at once, in 40 ms: word by word, a new question costs 3 ms."""
 
+MANY = 2_000
+"""Entries with a question's own words, each counted, from which alternatives for them are left out: among 100,000
+messages, 60.8 % of LoCoMo's evidence is found among the first ten instead of 58.9 (71.3 and 71.0 among 25), and a new
+question reads half of the postings."""
+
 _MOST_CHANGES = 1_024
 """Changed entries above which postings are read again, not updated."""
+
+
+def _heaviest(terms: Mapping[str, float]) -> list[str]:
+    most = max(terms.values(), default=0.0)
+    return [term for term, weight in terms.items() if weight == most]
 
 
 class ScopeCopy:
@@ -270,9 +281,18 @@ class ScopeCopy:
         self._masks.clear()
         self.forget_words()
 
-    def lacks(self, terms: Iterable[str]) -> list[str]:
-        """Return the terms without a cached posting."""
-        return [] if self._knows_all else [term for term in terms if term not in self._postings]
+    def missing(self, query: IndexQuery) -> list[str]:
+        """Return the terms whose postings are to be read next: first the heaviest, which tell if others matter."""
+        if self._knows_all:
+            return []
+        first = [term for term in _heaviest(query.terms) if term not in self._postings]
+        return first or [term for term in self.telling(query) if term not in self._postings]
+
+    def telling(self, query: IndexQuery) -> Collection[str]:
+        """Return the terms to search for: the heaviest alone if many entries have them, unless few may be found."""
+        own = _heaviest(query.terms)
+        found = 0 if query.filters or query.ids is not None else sum(len(self.posting(term).places) for term in own)
+        return own if found > MANY else query.terms
 
     def learn(self, term: str, rows: NDArray[np.int64], frequencies: NDArray[np.float64]) -> Posting:
         """Cache a term's posting, and return it."""
@@ -288,7 +308,7 @@ class ScopeCopy:
         try:
             posting = self._postings[term]
         except KeyError:
-            posting = _NO_ENTRIES
+            posting = NO_ENTRIES
         if posting.seen < len(self._changed):
             changed = dict(self._changed[posting.seen :])
             kept = ~np.isin(posting.places, list(changed))

@@ -2,8 +2,11 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from time import sleep
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +14,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from arc_common.protocols.search_index import IndexEntry
+from arc_common.filters import parse_filter
+from arc_common.protocols.search_index import IndexEntry, IndexQuery, Scope
 from arc_common.retrieval.bm25 import BM25, inverse_document_frequencies
+from arc_common.stores import SqlIndexStore
 from arc_common.stores.search_index.filters import Tokens, canonical_number, new_salt, number_of
 from arc_common.stores.search_index.sqlite_reader import (
     Copies,
@@ -244,3 +249,23 @@ def test_the_best_are_those_of_scoring_everything(rare: tuple[float, ...], only:
     assert len(sure) <= LIMIT <= len(sure) + len(maybe)
     best = set(exhaustive(postings, weights, norms(lengths), allowed))
     assert set(sure.tolist()) <= best <= {*sure.tolist(), *maybe.tolist()}
+
+
+@pytest.mark.parametrize("filters", [None, {"colour": "red"}], ids=["all", "some"])
+@pytest.mark.parametrize("holders", [1_900, 2_100])
+def test_alternatives_are_left_out_where_many_entries_have_the_words(
+    holders: int, filters: dict[str, Any] | None
+) -> None:
+    """A filter may let none of these entries through."""
+    scope = Scope("caller", session_id="s")
+    entries = [IndexEntry(f"{place:04}", "", {"job" if place < holders else "nurse": 1.0}) for place in range(2_200)]
+    entries[-1] = replace(entries[-1], metadata={"colour": "red"})
+    with closing(SqlIndexStore.open()) as index:
+        for start in range(0, len(entries), 500):
+            index.put(scope, "message", entries[start : start + 500])
+        query = IndexQuery(scope, "message", {"job": 1.0, "nurse": 0.3}, filters=parse_filter(filters), limit=2_200)
+        (found,) = index.candidates(query)
+    if filters:
+        assert found.ids == ("2199",)
+    else:
+        assert len(found.ids) == (2_200 if holders == 1_900 else 2_100)
