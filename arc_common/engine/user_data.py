@@ -125,7 +125,7 @@ def load(runtime: "Runtime", path: str | Path, progress: Progress | None) -> int
                 stored += runtime.store.load(record)
             except ArcError:
                 raise
-            except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
                 what = f"line {number} of {source.name}"
                 raise InvalidInputError(what, line[:80], "a line that `export` has written") from error
             if progress is not None:

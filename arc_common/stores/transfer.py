@@ -34,6 +34,7 @@ _PAGE = 200
 _OF_ALL_CALLERS = "/* reencrypt */"
 """Marks statements that concern all callers."""
 _BYTES = "base64"
+_MOST = 1 << 63
 _UNCLAIMED = {"lease_owner": None, "lease_until": None}
 """A copy does not continue the work of another process."""
 _UNARCHIVED = {"archive_path": None, "archive_checksum": None}
@@ -119,6 +120,9 @@ class SqlTransfer:
             columns = [column.name for column in known[name].columns] if name in known else []
             if not all(sorted(row) == sorted(columns) for row in own):
                 raise InvalidInputError(name, sorted(own[0]), f"rows with the columns {', '.join(columns)}")
+            for row in own:
+                for column in known[name].columns:
+                    _check_value(column, row[column.name])
         for row in rows.get(conversations.name, ()):
             row.update(_UNARCHIVED)  # names of the objects of another database
         self._rehash(rows.get(facts.name, ()))
@@ -249,6 +253,16 @@ def to_values(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: base64.b64decode(value[_BYTES]) if isinstance(value, Mapping) else value for name, value in row.items()
     }
+
+
+def _check_value(column: Column[Any], value: Any) -> None:
+    """Raise if a column can't hold a value: SQLite stores values of any type, and each later read would fail."""
+    kind = column.type.python_type
+    fits = isinstance(value, float | int) if kind is float else type(value) is kind
+    is_large = type(value) is int and not -_MOST <= value < _MOST
+    if is_large or not (fits or (value is None and column.nullable)):
+        expected = f"a value of type {kind.__name__}" + (f" from -{_MOST} to {_MOST - 1}" if is_large else "")
+        raise InvalidInputError(f"{column.table.name}.{column.name}", value, expected)
 
 
 def _fields(entry: IndexEntry) -> dict[str, Any]:

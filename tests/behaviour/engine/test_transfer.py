@@ -128,3 +128,24 @@ def test_a_wrong_file_is_a_clear_error(opened: Callable[..., ContextEngine], tmp
     with pytest.raises(InvalidInputError, match="No such file"):
         engine.admin.export(tmp_path / "no folder" / "a.jsonl", caller_id="default", user_id=None)
     assert json.loads(head)["arc"]
+
+
+@pytest.mark.parametrize(
+    ("column", "wrong"),
+    [("body", 5), ("created_at", "today"), ("created_at", 1 << 63), ("caller_id", None), ("conversation", "s")],
+)
+def test_a_value_that_its_column_can_not_hold_is_refused(tmp_path: Path, column: str, wrong: object) -> None:
+    """SQLite would store it, and each later read of the session would fail."""
+    path = tmp_path / "a.jsonl"
+    with ContextEngine.open() as engine:
+        engine.session("s").save_turn("One.", "Two.")
+        engine.admin.export(path, caller_id="default", user_id=None)
+    head, *rest = path.read_text("utf-8").splitlines()
+    lines = [json.loads(line) for line in rest]
+    for message in lines[0]["arc_messages"]:
+        message[column] = wrong
+    path.write_text("\n".join([head, *map(json.dumps, lines)]), "utf-8")
+    with ContextEngine.open() as other:
+        with pytest.raises(InvalidInputError, match=f"arc_messages.{column}: got {wrong!r}, expected a value of type"):
+            other.admin.import_(path)
+        assert not other.session("s").exists()
