@@ -31,7 +31,9 @@ CHINESE_JAPANESE = Language(
     condition=Pattern(rf"^{_PHRASES['conditions']}|(?:たら|れば|なら|的话|的話)[，,、]?$"),
     oneself=Pattern(_PHRASES["oneself"]),
     listener=Pattern(r"[你您妳]|あなた"),
-    lasting=Pattern(rf"我(?:们)?{_PHRASES['doings']}|{_PHRASES['states']}|{_PHRASES['people']}(?:は|が|の).+"),
+    lasting=Pattern(
+        rf"我(?:们)?(?:现在|目前|已经|一直|平时)?{_PHRASES['doings']}|{_PHRASES['states']}|{_PHRASES['people']}(?:は|が|の).+"
+    ),
     asserting=Pattern(_PHRASES["asserted"]),
     bare=Pattern(r"^[^はがをも]*\d[^はがをも]*です\W*$"),
     wanting=Pattern(rf"{_PHRASES['wanted']}|想(?!念)|能(?=游|在|够|去)|(?<!重)要(?!求|点)|吧[。！!\s]*$|吧[，,]"),

@@ -52,6 +52,7 @@ STATEMENTS = {
     """,
     "Chinese and Japanese": """
         我住在北京
+        我现在住在西安
         我对花生过敏
         就订翠湖宾馆，住两晚
         订单号是 AB-20931
