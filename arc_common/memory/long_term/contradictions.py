@@ -193,7 +193,7 @@ def _slots(plain: str, language: Language) -> Iterator[tuple[str, frozenset[str]
     for attribute, pattern in language.relations.items():
         if match := pattern.search(plain):
             *named, value = filter(None, match.groups())
-            before = language.oneself.sub(" ", plain[: match.start()])
+            before = language.changing.sub(" ", language.oneself.sub(" ", plain[: match.start()]))
             _, owner = _values(" ".join([before, *named]), language)
             is_others = plain[:1].isupper() and not language.oneself.match(plain)
             if not owner or named or is_others:  # one may have several sisters

@@ -38,6 +38,7 @@ ENDS = {
         ("제 이메일은 a@example.com이에요", "제 이메일은 c@example.com이에요"),
         ("저는 서울에 살아요", "저는 부산으로 이사했어요"),
         ("我住在北京", "我搬到上海了"),
+        ("我住在北京", "我现在住在西安"),
     ],
     "words of change": [
         ("The meeting is on Tuesday", "The meeting was moved to Thursday"),
