@@ -43,7 +43,9 @@ ENGLISH = Language(
         rf"(?:(?:, |(?<!\bthe )\b(?!{_PHRASES['placed']} )[\w:']+ )(?:right|correct|huh)|, {_AUXILIARY} {_SUBJECT}"
         rf"|(?:, )?\b\w+n't {_SUBJECT}|\byou\b.*\bthen,? (?:yes|no))\W*$"
     ),
-    relating=Pattern(rf"which (?:{_SUBJECT}|(?!\w+ {_AUXILIARY}))|where (?!{_AUXILIARY}|to\b)|whos?e? (?!do|did|can)"),
+    relating=Pattern(
+        rf"which (?:{_SUBJECT}|(?!\w+ {_AUXILIARY}))|where (?!{_AUXILIARY}|to\b)|whos?e? (?!do|did|can)|(?:is|was) an? "
+    ),
     chit_chat=Pattern(
         rf"\b(?:{_PHRASES['courtesies']}|let's (?!go with|meet|take|.*\wday)|(?:is|are|and|the|an?|(?<!\d )works?)\W*$"
         r"|i'll (?!go with|take the|be |have |need )|(?:that|this|it)(?:'s| is| was) (?:all|it|[a-z]+\W*$)"
@@ -97,9 +99,8 @@ ENGLISH = Language(
     vague=Pattern(
         r"\b(?-i:it|its|they|their|them|he|she|his|her|him|there|here|things|stuff)\b"
         r"|\b(?:something|everything|nothing(?! \w+ \W?\d)|(?:the|my|our|old|new|this|that|been|prefer|like) ones?)\b"
-        r"|\b(?:this|these|those) (?!year|month|week|morning|evening|summer|time)\w+"
-        r"|^(?:that|this|these|those|much|been|one|some|all|both|same|many|its?|they|their|he|she|his|her|there|here)\b"
-        r"|\b(?P<bare>that|this|these|those|one|another|(?-i:it|them|there)(?=\W*$|[,;]))"
+        rf"|\b(?:this|these|those) (?!year|month|week|morning|evening|summer|time)\w+|^{_PHRASES['pointing']}\b"
+        r"|\b(?P<bare>that|this|these|those|one|another|(?-i:it|them|there|both|few)(?=\W*$|[,;]))"
         r"(?=\W*$|[,.;]| (?:and|but|so|for|in|on|at|as|to|too|with|before|after|over|until)\b)"
     ),
     denying=Pattern(rf"n't\b|\b(?:no(?! problem| one| idea| longer)|not(?! only| just)|{_PHRASES['denied']})\b"),
@@ -120,9 +121,8 @@ ENGLISH = Language(
     follow_up=Pattern(rf"\s*(?:(?:ok(?:ay)?|well|hmm+|thanks|right|great|yes|no)[,.!]*\s+)*{_PHRASES['follow_ups']}\b"),
     pointer=Pattern(
         rf"\b(?:it|(?P<personal>its|theirs?|they|them|he|him|his|she|hers?)|those|these|this|{_PHRASES['ranks']} ones?"
-        r"|the (?:former|latter|others?)|(?:that|which|other|another) (?:one|case|part|option|time|day|place|person)"
-        rf"|(?:about|of|for|with|from|to|in|on|like|after|before|than|by|{_AUXILIARY}|why|how) that"
-        rf"(?! (?:{_SUBJECT}|{_AUXILIARY}))|{_PHRASES['ways']} there)\b|\b(?:that|there)\s*[?.!]*\s*$"
+        rf"|the (?:former|latter|others?)|(?:that|which|other|another) {_PHRASES['cases']}|(?:{_PHRASES['before_that']}"
+        rf"|{_AUXILIARY}) that(?! (?:{_SUBJECT}|{_AUXILIARY}))|{_PHRASES['ways']} there)\b|\b(?:that|there)[\s?.!]*$"
     ),
     expletive=Pattern(
         rf"\b(?:is|was|isn['’]t|would|will) it (?:be )?{_PHRASES['judged']}\b"

@@ -130,6 +130,7 @@ NOTHING = {
         I need some ideas
         Now let's check the weather for San Anselmo on the 3rd of March
         Assist me with the content for Heading 2
+        Discover the top 5 keywords for my brand
         Wo wohne ich?
         Sag mir etwas über Bezirk 7
         7번 구역에 대해 알려줘
@@ -201,6 +202,8 @@ NOTHING = {
         Looks nice at least
         I can't find it, but I'm not the only one
         Don't mention it
+        Don't miss a beat!
+        I'm planning a few
         Don't bother
         Only kidding
         Only the bedside table is left to assemble
@@ -277,6 +280,7 @@ WHOLE = """
     My sister lives with Ann, who works at Siemens
     I attended a lecture in February, which got me thinking about the pyramids
     I'm going to Leith in May, where I hope to hear the choir
+    Our instructor, Mike, is a stuntman and teaches us judo
     Ich wohne in Köln, wo ich auch arbeite
 """
 
