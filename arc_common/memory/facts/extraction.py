@@ -61,6 +61,9 @@ _REPLY = 8
 _ANSWERED = 160
 """The most characters of the text shown with a reply."""
 
+_TAGGED = 80
+"""The most characters at a sentence's end that are searched for a tag that asks to confirm the sentence."""
+
 _FORBIDDING = 3
 """The fewest words of a prohibition: "Never book" does not say what."""
 
@@ -212,7 +215,7 @@ def _statements(sentence: str, language: Language) -> Iterator[str]:
         and (is_marked or not language.forbidding.search(plain[start:to]))  # "订单号是 AB-20931，请查一下"
         and not (start and language.relating.match(plain, start))
     ]
-    if tag := language.confirming.search(plain):  # it asks about the clause before it
+    if tag := language.confirming.search(plain, max(0, len(plain) - _TAGGED)):  # it asks about the clause before it
         asked += [start for start, _ in clauses if start <= tag.start()][-1:]
     end = min(asked, default=clauses[-1][0] if is_marked and clauses else len(sentence))
     stated = _cut(sentence[:end].strip(" ,;:-–—，、；：").rstrip(".。"))
