@@ -61,7 +61,7 @@ _CANDIDATES = 300
 """The most facts considered for adoption, the most important first."""
 _FEW = 3
 """The most specific words that a sentence has beside a fact that it repeats word for word."""
-_CLAUSE_END = re.compile(r"\W*$|[,.;:!?，。；：！？、]|\s[–—-]")
+_CLAUSE_END = re.compile(r"\W*$|[,.;:!?](?!\w)|[，。；：！？、]|\s[–—-]")
 _COMPOSED = 3
 """The number of boundaries for which material is composed ahead."""
 
@@ -212,7 +212,7 @@ def _beside(line: str, facts: Sequence[Fact]) -> str:
         words = content_words(rest)
         if len(words) <= min(_FEW, len(content_words(found))) and not any(map(str.isdigit, rest)):
             return ""  # "Fun! And I …"
-        if len(words) > _FEW and _CLAUSE_END.match(after):
+        if _CLAUSE_END.match(after):
             text = f"{before if content_words(before) else ''}… {after.lstrip(' ,.;:!–—-')}".replace("… …", "…").strip()
     return head + text
 
