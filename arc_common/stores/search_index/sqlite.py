@@ -26,7 +26,6 @@ from arc_common.stores.search_index.entries import (
 from arc_common.stores.search_index.filters import Tokens
 from arc_common.stores.search_index.sqlite_reader import (
     FEW,
-    NO_ENTRIES,
     Copies,
     Posting,
     ScopeCopy,
@@ -120,8 +119,9 @@ class SqliteIndex:
         copied = [key for key, query in zip(keys, queries, strict=True) if _needs_copy(query)]
 
         def read(copies: Mapping[tuple[str, ...], ScopeCopy], transaction: Transaction) -> list[Candidates]:
+            learnt: list[dict[str, Posting]] = [{} for _ in queries]  # more than the copies may hold
             while True:
-                found = self._looked(transaction, keys, queries, copies)
+                found = self._looked(transaction, keys, queries, copies, learnt)
                 if found is not None:
                     return [
                         self._found(query, reader, postings)
@@ -136,20 +136,23 @@ class SqliteIndex:
         keys: Sequence[tuple[str, ...]],
         queries: Sequence[IndexQuery],
         copies: Mapping[tuple[str, ...], ScopeCopy],
-    ) -> "list[tuple[SqliteReader | None, dict[str, Posting]]] | None":
-        """Return a reader and the postings for each query; `None` if it must look again, knowing the scopes' salts."""
+        learnt: Sequence[dict[str, Posting]],
+    ) -> "list[tuple[SqliteReader | None, Mapping[str, Posting]]] | None":
+        """Return a reader and the postings for each query; `None` if it must look again, knowing what it read now."""
         asked: list[dict[str, Any]] = []
         wanted: list[list[str]] = []
         for key, query in zip(keys, queries, strict=True):
             copy = copies.get(key)
-            missing = copy.missing(query) if copy is not None and copy.salt and _needs_copy(query) else []
+            known_by_now = learnt[len(asked)]
+            is_known = copy is not None and copy.salt and _needs_copy(query)
+            missing = copy.missing(query, known_by_now) if copy is not None and is_known else []
             known = copy.version if copy is not None and _needs_copy(query) else MOST  # no changes are wanted
             tokens = [copy.tokens.of(term).hex() for term in missing] if copy is not None else []
             wanted.append(missing)
             asked.append({**dict(zip(_KEY, key, strict=True)), "version": known, "tokens": tokens})
         ((*rows,),) = transaction.run((self._sql.look, {"asked": json.dumps(asked), "few": FEW}))
         by_place = {row[0]: row[1:] for row in rows}
-        found: list[tuple[SqliteReader | None, dict[str, Posting]]] = []
+        found: list[tuple[SqliteReader | None, Mapping[str, Posting]]] = []
         complete = True
         for place, (key, query) in enumerate(zip(keys, queries, strict=True)):
             if (row := by_place.get(place)) is None:
@@ -163,18 +166,15 @@ class SqliteIndex:
                 found.append((reader, {}))
                 continue
             if reader.refresh(changes):
+                learnt[place].clear()
                 complete = False
                 continue
-            learnt = {
-                term: copy.learn(term, *posted(each))
-                for term, each in zip(wanted[place], () if postings is None else postings.split("|"), strict=True)
-            }
-            if any(term not in learnt for term in copy.missing(query)):
+            for term, each in zip(wanted[place], () if postings is None else postings.split("|"), strict=True):
+                learnt[place][term] = copy.learn(term, *posted(each))
+            if copy.missing(query, learnt[place]):
                 complete = False
                 continue
-            told = copy.telling(query)
-            postings_of = {term: learnt.get(term) or copy.posting(term) for term in told}
-            found.append((reader, {term: postings_of.get(term, NO_ENTRIES) for term in query.terms}))
+            found.append((reader, copy.postings(query, learnt[place])))
         return found if complete else None
 
     def _found(self, query: IndexQuery, reader: SqliteReader | None, postings: Mapping[str, Posting]) -> Candidates:

@@ -57,8 +57,7 @@ class Posting:
         return np.where(self.places[found] == places, self.frequencies[found], 0.0)
 
 
-NO_ENTRIES = Posting(np.zeros(0, dtype=np.intp), np.zeros(0))
-"""The posting of a term that no entry has, or that is left out."""
+_NO_ENTRIES = Posting(np.zeros(0, dtype=np.intp), np.zeros(0))
 
 
 def words_of(entry: IndexEntry, tokens: Tokens) -> str:
@@ -281,18 +280,25 @@ class ScopeCopy:
         self._masks.clear()
         self.forget_words()
 
-    def missing(self, query: IndexQuery) -> list[str]:
+    def missing(self, query: IndexQuery, learnt: Mapping[str, Posting]) -> list[str]:
         """Return the terms whose postings are to be read next: first the heaviest, which tell if others matter."""
         if self._knows_all:
             return []
-        first = [term for term in _heaviest(query.terms) if term not in self._postings]
-        return first or [term for term in self.telling(query) if term not in self._postings]
-
-    def telling(self, query: IndexQuery) -> Collection[str]:
-        """Return the terms to search for: the heaviest alone if many entries have them, unless few may be found."""
+        unread = [term for term in query.terms if term not in learnt and term not in self._postings]
         own = _heaviest(query.terms)
-        found = 0 if query.filters or query.ids is not None else sum(len(self.posting(term).places) for term in own)
-        return own if found > MANY else query.terms
+        first = [term for term in unread if term in own]
+        return first or (unread if self._needs_all(query, learnt) else [])
+
+    def postings(self, query: IndexQuery, learnt: Mapping[str, Posting]) -> dict[str, Posting]:
+        """Return the posting of each term, of which none is missing: with no entries for those that are left out."""
+        told = query.terms if self._needs_all(query, learnt) else _heaviest(query.terms)
+        known = {term: learnt.get(term) or self.posting(term) for term in told}
+        return {term: known.get(term, _NO_ENTRIES) for term in query.terms}
+
+    def _needs_all(self, query: IndexQuery, learnt: Mapping[str, Posting]) -> bool:
+        """Return whether few entries have the heaviest terms, or may be found by them."""
+        own = [learnt.get(term) or self.posting(term) for term in _heaviest(query.terms)]
+        return bool(query.filters) or query.ids is not None or sum(len(one.places) for one in own) <= MANY
 
     def learn(self, term: str, rows: NDArray[np.int64], frequencies: NDArray[np.float64]) -> Posting:
         """Cache a term's posting, and return it."""
@@ -308,7 +314,7 @@ class ScopeCopy:
         try:
             posting = self._postings[term]
         except KeyError:
-            posting = NO_ENTRIES
+            posting = _NO_ENTRIES
         if posting.seen < len(self._changed):
             changed = dict(self._changed[posting.seen :])
             kept = ~np.isin(posting.places, list(changed))
