@@ -182,6 +182,7 @@ def _stated(text: str, role: Role) -> Sequence[ProposedFact]:
                 end = text.find(said, start + len(before))
                 if _BORDER.fullmatch(text, start + len(before), end):
                     stated = text[start : end + len(said)]
+                    language = detect(stated)  # "Nummer AB-1" alone is in none
             plain = stated.translate(QUOTES)
             if role is Role.USER:
                 category, start = _of_user(plain, language, is_personal=is_personal)

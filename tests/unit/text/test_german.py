@@ -110,6 +110,7 @@ def test_a_statement_comes_with_the_one_that_its_pronoun_refers_to():
     cases = [
         "Die Kaution kommt auf unser Konto. 1.640 Euro sind das immerhin",
         "Wir bekommen 1.050 Euro von der Nachmieterin. Davon wollen wir das Kinderzimmer streichen",
+        "Wir nehmen Krahl. Angebotsnummer K-26-0817",
         "Meine neue Dienstnummer ist 0171 555 0188. Die bitte nicht weitergeben",
     ]
     for text in cases:
