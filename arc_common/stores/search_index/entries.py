@@ -210,6 +210,11 @@ def _json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
+MANY = 2_000
+"""Entries with a question's own words, each counted, above which alternatives for the words are left out, unless a
+filter may exclude these entries. Among 100,000 messages, 60.8 % of LoCoMo's evidence is found among the first ten
+instead of 58.9 (71.3 and 71.0 among 25), and on SQLite a new question reads half of the postings."""
+
 SCOPE_COLUMNS = tuple(field.name for field in fields(ScopeStatistics))
 """The columns of `ScopeStatistics`, in order."""
 

@@ -25,7 +25,7 @@ from arc_common.stores.codec import MOST
 from arc_common.stores.database.drivers import Row, Transaction
 from arc_common.stores.database.encryption import Seal
 from arc_common.stores.database.schema import PREFIX
-from arc_common.stores.search_index.entries import ScopeStatistics
+from arc_common.stores.search_index.entries import MANY, ScopeStatistics
 from arc_common.stores.search_index.filters import Tokens, comparing_statement, filter_mask, number_of
 from arc_common.stores.statements.compiler import Statements
 
@@ -188,11 +188,6 @@ _POSTINGS_BYTES = 2**28
 FEW = 2_000
 """Entries of a scope up to which all words are read at once, in 40 ms: word by word, a new question costs 3 ms."""
 
-MANY = 2_000
-"""Entries with a question's own words, each counted, from which alternatives for them are left out: among 100,000
-messages, 60.8 % of LoCoMo's evidence is found among the first ten instead of 58.9 (71.3 and 71.0 among 25), and a new
-question reads half of the postings."""
-
 _MOST_CHANGES = 1_024
 """Changed entries above which postings are read again, not updated."""
 
@@ -298,7 +293,7 @@ class ScopeCopy:
     def _needs_all(self, query: IndexQuery, learnt: Mapping[str, Posting]) -> bool:
         """Return whether few entries have the heaviest terms, or may be found by them."""
         own = [learnt.get(term) or self.posting(term) for term in _heaviest(query.terms)]
-        return bool(query.filters) or query.ids is not None or sum(len(one.places) for one in own) <= MANY
+        return query.filters is not None or query.ids is not None or sum(len(one.places) for one in own) <= MANY
 
     def learn(self, term: str, rows: NDArray[np.int64], frequencies: NDArray[np.float64]) -> Posting:
         """Cache a term's posting, and return it."""

@@ -208,9 +208,9 @@ class SqlIndexStore:
 
     - A change is one transaction under the lock of its scope's row: statistics stay exact, whatever the number of
       processes, and changes of different scopes don't wait for each other.
-    - On SQLite, search is exact, but leaves out alternatives for words that thousands of entries have. On PostgreSQL,
-      the words that weigh most find the entries until they have 500, or five times the limit; all words score them, and
-      find them too with a filter. Dense search is exact unless several thousand vectors pass the filter
+    - On SQLite, search is exact. On PostgreSQL, the words that weigh most find the entries until they have 500, or five
+      times the limit; all words score them, and find them too with a filter. On both, alternatives for words that
+      thousands of entries have are left out. Dense search is exact unless several thousand vectors pass the filter
       (`storage.index_graph_from`).
     - Words and metadata are stored as tokens under the scope's own salt, and removed together with the readable text.
     """

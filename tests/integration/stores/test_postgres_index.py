@@ -496,6 +496,22 @@ def test_frequent_alternatives_of_a_word_choose_no_entries(postgres_database: Ca
     database.close()
 
 
+@pytest.mark.parametrize("holders", [1_900, 2_100])
+def test_alternatives_are_left_out_where_many_have_the_words(
+    holders: int, postgres_database: Callable[[], str]
+) -> None:
+    """A filter may let none of these entries through."""
+    database, index = index_on(postgres_database(), graph_from=10**9)
+    held = [{"job" if n < holders else "nurse": 1.0} for n in range(2_200)]
+    index.put(SCOPE, "document", [IndexEntry(f"{n:04}", "", one, {"n": n}) for n, one in enumerate(held)])
+    words = {"job": 1.0, "nurse": 0.3}
+    found = lexical(index, SCOPE, "document", words, limit=2_200)
+    assert len(found.ids) == (2_200 if holders == 1_900 else 2_100)
+    narrow = Condition("n", "eq", 2_199)
+    assert lexical(index, SCOPE, "document", words, limit=10, filters=narrow).ids == ("2199",)
+    database.close()
+
+
 def test_each_vector_is_compared_once(postgres_database: Callable[[], str]) -> None:
     """The order and the returned cosine come from one comparison."""
     url = postgres_database()
