@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -168,6 +168,97 @@ class BackgroundQueue(Generic[K]):
             if key in self._waiting and not self._stopping:
                 self._submit(key)
             self._changed.notify_all()
+
+
+R = TypeVar("R")
+_ENOUGH = 4
+"""As many calls are run while another run is under way, but not while two are."""
+
+
+class _BatchedCall(Generic[K, T, R]):
+    """A thread's call of a `Batcher`."""
+
+    __slots__ = ("is_done", "item", "key", "leads", "result", "turn")
+
+    def __init__(self, key: K, item: T) -> None:
+        self.key, self.item = key, item
+        self.turn = Lock()  # released when the call is done, or leads
+        self.turn.acquire()
+        self.leads = self.is_done = False
+        self.result: R | None = None
+
+
+class Batcher(Generic[K, T, R]):
+    """Runs one function for the items of several threads together: of those that come while it runs.
+
+    - No two items of a run have the same key. If a run of several has no result for one, or fails, that item runs by
+      itself, so that no thread gets another's error.
+    - The main thread runs its items by itself, because an interrupt there could leave other threads waiting.
+    - A call waits at most `patience` seconds for a run to end that others began; a connection may hang.
+    """
+
+    def __init__(self, work: Callable[[dict[K, T]], Mapping[K, R]], *, patience: float = 0.05) -> None:
+        self._work = work
+        self._patience = patience
+        begin_in_each_process(self._begin)
+
+    def _begin(self) -> None:
+        self._lock = Lock()
+        self._waiting: list[_BatchedCall[K, T, R]] = []
+        self._running: dict[_BatchedCall[K, T, R], float] = {}  # with their starts
+
+    def run(self, key: K, item: T) -> R | None:
+        """Return what the function returns for the item's key, or `None`."""
+        if current_thread() is main_thread():
+            return self._work({key: item}).get(key)
+        call = _BatchedCall[K, T, R](key, item)
+        with self._lock:
+            latest = monotonic() - self._patience
+            under_way = sum([start > latest for start in self._running.values()])
+            if under_way > (len(self._waiting) + 1 >= _ENOUGH):
+                self._waiting.append(call)
+            else:
+                self._start(call)
+        while not (call.leads or call.is_done):
+            if not call.turn.acquire(timeout=self._patience):
+                with self._lock:
+                    if call in self._waiting:
+                        self._waiting.remove(call)
+                        self._start(call)
+        is_alone = self._lead(call) == 1 if call.leads else False
+        if call.result is None and not is_alone:
+            return self._work({key: item}).get(key)
+        return call.result
+
+    def _start(self, call: _BatchedCall[K, T, R]) -> None:
+        call.leads = True
+        self._running[call] = monotonic()
+
+    def _lead(self, leader: _BatchedCall[K, T, R]) -> int:
+        """Run the leader's call and those that wait, then let the next one lead; return the number of calls."""
+        calls = {leader.key: leader}
+        with self._lock:
+            for call in self._waiting:
+                calls.setdefault(call.key, call)
+            self._waiting = [call for call in self._waiting if calls[call.key] is not call]
+        results: Mapping[K, R] = {}
+        try:
+            results = self._work({key: call.item for key, call in calls.items()})
+        except Exception:
+            if len(calls) == 1:
+                raise
+        finally:
+            with self._lock:
+                del self._running[leader]
+                if self._waiting:
+                    following = self._waiting.pop(0)
+                    self._start(following)
+                    following.turn.release()
+            for key, call in calls.items():
+                call.result = results.get(key)
+                call.is_done = True
+                call.turn.release()
+        return len(calls)
 
 
 _ending = Event()

@@ -16,6 +16,7 @@ import argparse
 import json
 import multiprocessing
 import random
+import re
 import sys
 import tempfile
 import threading
@@ -43,6 +44,8 @@ USER = "A message of an ordinary length: where is my order 4711, and when will i
 ASSISTANT = "Your order 4711 was sent on Monday. It should be with you on Thursday, by noon at the latest."
 _ALTERNATIONS = 6
 _WARM_UP_SECONDS = 1.0
+_TIMES = re.compile(r'("(?:now|last_at|created_at)":)\d+')
+_NAME, _NOW = "@name@", "@now@"
 
 Append = Callable[[int], object]
 Statements = list[tuple[Any, Any]]
@@ -68,8 +71,8 @@ class RecordingCursor(psycopg.Cursor[Any]):
         return super().execute(query, params, **more)
 
 
-def recorded(url: str, sessions: int) -> list[tuple[str, Statements]]:
-    """Create the sessions; return for each the name of one more turn and the statements that arc sent for it."""
+def recorded(url: str, sessions: int) -> list[Statements]:
+    """Create the sessions; return for each the statements that arc sent for one more turn."""
     database = create_engine(url, connect_args={"cursor_factory": RecordingCursor})
     found = []
     with ContextEngine.open(database, settings=SETTINGS) as engine:
@@ -79,7 +82,7 @@ def recorded(url: str, sessions: int) -> list[tuple[str, Statements]]:
             name = uuid4().hex
             RecordingCursor.sent = []
             session.append(turn(name))
-            found.append((name, RecordingCursor.sent))
+            found.append([(query, _pattern(parameters, name)) for query, parameters in RecordingCursor.sent])
             RecordingCursor.sent = None
     database.dispose()
     return found
@@ -93,17 +96,16 @@ def arc(url: str) -> Iterator[Callable[[], Append]]:
 
 
 @contextmanager
-def driver(url: str, known: list[tuple[str, Statements]]) -> Iterator[Callable[[], Append]]:
+def driver(url: str, known: list[Statements]) -> Iterator[Callable[[], Append]]:
     """Yield a function that opens a connection and returns an `append` that replays the recorded statements."""
 
     def connect() -> Append:
         connection = psycopg.connect(url.replace("+psycopg", ""), autocommit=True)
 
         def append(number: int) -> None:
-            before, statements = known[number]
             name = uuid4().hex
-            for query, parameters in statements:
-                cursor = connection.execute(query, _renamed(parameters, before, name))
+            for query, parameters in known[number]:
+                cursor = connection.execute(query, _filled(parameters, name))
                 if cursor.description is not None:
                     cursor.fetchall()
 
@@ -112,20 +114,17 @@ def driver(url: str, known: list[tuple[str, Statements]]) -> Iterator[Callable[[
     yield connect
 
 
-def _renamed(parameters: Any, before: str, name: str) -> Any:
-    if not isinstance(parameters, dict):
+def _pattern(parameters: Any, name: str) -> Any:
+    """Return recorded parameters with signs in place of the turn's name and times."""
+    if not isinstance(parameters, dict) or "given" not in parameters:
         return parameters
-    renamed = {}
-    now, then = time.time_ns() // 1_000, str(parameters.get("last_at"))
-    for key, value in parameters.items():
-        if key in ("now", "last_at"):
-            value = now  # noqa: PLW2901 - the same parameter
-        elif isinstance(value, str):
-            value = value.replace(before, name).replace(then, str(now))  # noqa: PLW2901 - the same parameter
-        elif isinstance(value, list):
-            value = [one.replace(before, name) if isinstance(one, str) else one for one in value]  # noqa: PLW2901
-        renamed[key] = value
-    return renamed
+    return {"given": _TIMES.sub(rf"\1{_NOW}", parameters["given"].replace(name, _NAME))}
+
+
+def _filled(parameters: Any, name: str) -> Any:
+    if not isinstance(parameters, dict) or "given" not in parameters:
+        return parameters
+    return {"given": parameters["given"].replace(_NAME, name).replace(_NOW, str(time.time_ns() // 1_000))}
 
 
 def work(

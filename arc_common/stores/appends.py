@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from arc_common.exceptions import StoreError
+from arc_common.concurrency import Batcher
+from arc_common.exceptions import StoreError, StoreUnavailableError
 from arc_common.messages import same_content
 from arc_common.protocols import CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.conversations import MAIN, After, ConversationStatus
@@ -30,6 +31,8 @@ from arc_common.stores.statements.conversations import REVISED_COLUMNS, statemen
 from arc_common.stores.summaries import edited
 
 _WIDTH = len(LOCKED_COLUMNS)
+_SMALL = 65_536
+"""Characters of the appends that are stored together with others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +173,7 @@ class SqlAppends:
         self._deletes_sessions = False
         self._sql = statements_for(self._database.dialect)
         self._along = statements_along(self._database.dialect)
+        self._together: Batcher[bytes, str, int | StoreUnavailableError] = Batcher(self._append_new)
 
     def append(
         self,
@@ -302,17 +306,15 @@ class SqlAppends:
                     new.append(counted)
                 elif not same_content(held[message_id].message, counted.message):
                     return None
-            places: list[Row] = []
             try:
-                if new:
-                    places = self._database.read((self._sql.append_new, self._new_rows(key, new, request)))
+                end = self._store_new(key, new, request) if new else 0
             except StoreError as error:
                 if is_conflict(error):
                     return None
                 raise
-            if places or not new:
+            if end is not None:
                 stored = dict(existing)
-                for seq, one in enumerate(new, min([row[0] for row in places], default=0)):
+                for seq, one in enumerate(new, end - len(new)):
                     stored[one.message.id or ""] = StoredMessage(one.message, seq, one.tokens, one.counter)
                 return [stored[counted.message.id or ""] for counted in request.messages]
             try:
@@ -323,23 +325,47 @@ class SqlAppends:
                 return None
             existing = session.existing
 
-    def _new_rows(self, key: SessionKey, new: Sequence[CountedMessage], request: _Request) -> dict[str, Any]:
-        """Return the parameters of `append_new`."""
+    def _store_new(self, key: SessionKey, new: Sequence[CountedMessage], request: _Request) -> int | None:
+        """Store new messages, small ones together with other threads'; return the session's next place, if stored."""
         rows = [{**request.rows[id(one.message)], "place": place, "revision": 1} for place, one in enumerate(new)]
         seal = self._database.seal
         if seal.is_on:
             rows = [{**row, "body": seal.closed(row["body"])} for row in rows]
-        return {
-            **_new_session(key, self._database.place(key, MAIN), request.now),
-            "more_main": len(rows),
-            "more_messages": len(rows),
-            "more_tokens": sum([row["tokens"] for row in rows]),
-            "more_tool_calls": sum([row["tool_calls"] for row in rows]),
-            "last_at": max([row["created_at"] for row in rows]),
-            "now": request.now,
-            "message_ids": [row["message_id"] for row in rows],
-            "rows": json_text(rows),
-        }
+        place = self._database.place(key, MAIN)
+        conversation: bytes = place["conversation"]
+        given = json_text(
+            {
+                "conversation": rf"\x{conversation.hex()}",
+                "caller_id": key.caller_id,
+                "session_id": key.session_id,
+                "user_id": key.user_id,
+                "account_id": key.account_id,
+                "incarnation": new_incarnation(),
+                "now": request.now,
+                "last_at": max([row["created_at"] for row in rows]),
+                "message_count": len(rows),
+                "total_tokens": sum([row["tokens"] for row in rows]),
+                "tool_calls_count": sum([row["tool_calls"] for row in rows]),
+                "message_ids": [row["message_id"] for row in rows],
+                "rows": rows,
+            }
+        )
+        if len(given) <= _SMALL:
+            end = self._together.run(conversation, given)
+        else:
+            end = self._append_new({conversation: given}).get(conversation)
+        if isinstance(end, StoreUnavailableError):
+            raise StoreUnavailableError(*end.args) from end.__cause__  # one for each thread
+        return end
+
+    def _append_new(self, given: Mapping[bytes, str]) -> dict[bytes, int | StoreUnavailableError]:
+        """Store new messages of sessions; return the next places of those that need no lock."""
+        statement = self._sql.append_new if len(given) == 1 else self._sql.append_together
+        try:
+            rows = self._database.read((statement, {"given": f"[{','.join(given.values())}]"}))
+        except StoreUnavailableError as error:
+            return dict.fromkeys(given, error)
+        return {row[0]: row[1] for row in rows}
 
     def _write_fork(
         self, transaction: Transaction, place: Mapping[str, Any], copied: Sequence[StoredMessage], calls: Sequence[Call]

@@ -76,8 +76,8 @@ class SqlStore:
 
     - Messages get their `seq` inside the transaction, from a counter in the session's locked row: any number of
       processes may write without losing, duplicating or reordering messages.
-    - An append is one transaction: one fsync, and on PostgreSQL two round trips (one if all messages are already stored
-      unchanged; more for revisions, or if another writer interferes).
+    - An append is one transaction: one fsync, and on PostgreSQL one round trip (more for messages that are already
+      stored, or if another writer interferes). There, appends of several threads to different sessions share both.
     - Messages are removed together with the memories derived from them alone, in one transaction.
     - A read is one statement that reads as many rows as it returns.
     - Tables are created at first use, under a lock (unless `auto_migrate` is off).

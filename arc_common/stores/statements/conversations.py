@@ -26,6 +26,7 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    literal_column,
     null,
     or_,
     select,
@@ -52,7 +53,9 @@ REVISED_COLUMNS = ("revision", "role", "body", "tokens", "counter", "tool_calls"
 def statements_for(dialect_name: str) -> Statements:
     """Return the statements for `sqlite` or `postgresql` (through psycopg)."""
     every = {**_statements(dialect_name), **_reading(dialect_name), **_branching(dialect_name)}
-    return Statements(dialect_name, every | ({"append_new": _append_new()} if dialect_name == "postgresql" else {}))
+    if dialect_name == "postgresql":
+        every |= {"append_new": _append_new(waits=True), "append_together": _append_new(waits=False)}
+    return Statements(dialect_name, every)
 
 
 @cache
@@ -165,7 +168,7 @@ def _branching(dialect_name: str) -> dict[str, Executable]:
             epoch=conversations.c.epoch + bindparam("more_epoch"),
             unread_edits=_noted(conversations.c.unread_edits),
             updated_at=bindparam("now"),
-            work_due_at=_due_now(),
+            work_due_at=_due(),
         ),
         "abandon_branch": update(branches)
         .where(*of_conversation_rows, which, branches.c.name.is_(None))
@@ -353,47 +356,100 @@ def _first_branch(now: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _append_new() -> Executable:
-    """Store new messages, assign their places and update the sums in one statement, which may begin the session.
+_WITH_KEYS = ("conversation", "caller_id", "session_id", "user_id", "account_id", "incarnation")
+_SUMS = ("message_count", "total_tokens", "tool_calls_count")
+_MAIN: Any = literal_column("0")
+_ONE: Any = literal_column("1")
 
-    It does nothing if the session holds one of the ids, is not this user's, is not active or follows a fork.
+
+def _append_new(*, waits: bool) -> Executable:
+    """Store new messages of one or several sessions, with their places and sums, in one statement; sessions may begin.
+
+    - `given` has a JSON object for each session, which names it once. The statement returns the sessions it changed.
+    - It leaves a session as it is that holds one of the ids, is not this user's, is not active or follows a fork, and
+      without `waits` also one that another writer has locked, for which the other sessions would wait.
+    - It locks sessions in the order of their keys, so that two such statements don't wait for each other.
     """
-    now, more = bindparam("now", type_=BigInteger), bindparam("more_main", type_=BigInteger)
-    ids = _given_ids()
-    held = select(messages.c.seq).where(*inside(messages), messages.c.message_id == ids.c.id).offset(0).lateral("held")
+    given = _given_sessions()
+    ids = func.unnest(given.c.message_ids).table_valued("id").render_derived("ids")
+    here = _of_session(messages, given.c), messages.c.branch == _MAIN, messages.c.message_id == ids.c.id
+    held = select(messages.c.seq).where(*here).correlate(given, ids).offset(_MAIN).lateral("held")
     session: dict[str, Any] = {
-        **{name: bindparam(name) for name in _NAMED},
-        "next_seq": more + 1,
-        "last_message_at": bindparam("last_at"),
-        **dict.fromkeys(("created_at", "updated_at", "work_due_at"), now),
+        **{name: given.c[name] for name in _WITH_KEYS},
+        "status": literal_column(f"'{ConversationStatus.ACTIVE.value}'"),
+        "next_seq": given.c.message_count + _ONE,
+        "last_message_at": given.c.last_at,
+        **dict.fromkeys(("created_at", "updated_at", "work_due_at"), given.c.now),
     }
-    begun = _row(conversations, session).where(~exists(select(held.c.seq).select_from(ids.join(held, true()))))
-    followed = conversations.c.current_branch == bindparam("branch")
+    begun = select(*session.values()).where(~exists(select(held.c.seq).select_from(ids.join(held, true()))))
+    if not waits:
+        known = select(conversations.c.conversation).where(conversations.c.conversation == given.c.conversation)
+        free = known.with_for_update(skip_locked=True, key_share=True)
+        # not EXISTS, for which PostgreSQL may read all sessions
+        begun = begun.where(or_(known.scalar_subquery().is_(None), free.scalar_subquery().is_not(None)))
+    opened = postgresql.insert(conversations).from_select(list(session), begun.order_by(given.c.conversation))
+    new = opened.excluded
     locked = (
-        postgresql.insert(conversations)
-        .from_select(list(session), begun)
-        .on_conflict_do_update(
+        opened.on_conflict_do_update(
             index_elements=[conversations.c.conversation],
-            set_={**_session_changes(), "work_due_at": _due_now()},
-            where=and_(*same_session(), same_user(), is_active(), followed),
+            set_={
+                "next_seq": conversations.c.next_seq + new.next_seq - _ONE,
+                **{name: func.greatest(conversations.c[name], new[name]) for name in ("last_message_at", "updated_at")},
+                "work_due_at": _due(new.work_due_at),
+            },
+            where=and_(
+                _of_session(conversations, new),
+                conversations.c.user_id.is_not_distinct_from(new.user_id),
+                is_active(),
+                conversations.c.current_branch == _MAIN,
+            ),
         )
-        .returning(conversations.c.next_seq)
+        .returning(conversations.c.conversation, conversations.c.next_seq)
         .cte("locked")
     )
-    given = {"message_count": "more_messages", "total_tokens": "more_tokens", "tool_calls_count": "more_tool_calls"}
-    first = {**_first_branch(now), **{name: bindparam(more) for name, more in given.items()}}
-    first |= {"head_seq": locked.c.next_seq - 1, "last_message_at": bindparam("last_at")}
-    counted = postgresql.insert(branches).from_select(list(first), _row(branches, first).select_from(locked))
+    both = locked.join(given, locked.c.conversation == given.c.conversation)
+    written = _insert_given(both, given, locked).cte("written")
+    return select(locked.c.conversation, locked.c.next_seq).add_cte(_count_given(both, given, locked), written)
+
+
+def _of_session(table: Any, named: Any) -> ColumnElement[bool]:
+    """Return the condition that a row belongs to the session that another table's columns name."""
+    return and_(table.c.conversation == named.conversation, table.c.caller_id == named.caller_id)
+
+
+def _given_sessions() -> Any:
+    columns = [column(name, conversations.c[name].type) for name in _WITH_KEYS]
+    columns += [column(name, BigInteger) for name in ("now", "last_at", *_SUMS)]
+    columns += [column("message_ids", ARRAY(Text)), column("rows", postgresql.JSON)]
+    return select(_recordset(cast(bindparam("given", type_=Text), postgresql.JSON), "sessions", *columns)).cte("given")
+
+
+def _recordset(text: Any, name: str, *columns: Any) -> Any:
+    """Read a JSON array of objects as a table."""
+    return func.json_to_recordset(text).table_valued(*columns).render_derived(name=name, with_types=True)
+
+
+def _count_given(both: Any, given: Any, locked: Any) -> Any:
+    first: dict[str, Any] = {
+        "conversation": given.c.conversation,
+        "branch": _MAIN,
+        "caller_id": given.c.caller_id,
+        "head_seq": locked.c.next_seq - _ONE,
+        "created_at": given.c.now,
+        "last_message_at": given.c.last_at,
+        **{name: given.c[name] for name in _SUMS},
+    }
+    counted = postgresql.insert(branches).from_select(list(first), select(*first.values()).select_from(both))
     new = counted.excluded
     counted = counted.on_conflict_do_update(
         index_elements=branches.primary_key,
         set_={
             "head_seq": new.head_seq,
             "last_message_at": func.coalesce(new.last_message_at, branches.c.last_message_at),
-            **{name: branches.c[name] + new[name] for name in given},
+            **{name: branches.c[name] + new[name] for name in _SUMS},
         },
     )
-    return _insert_given(locked).add_cte(counted.cte("counted"))
+    return counted.cte("counted")
 
 
 def _row(table: Any, values: Mapping[str, Any]) -> Any:
@@ -401,24 +457,16 @@ def _row(table: Any, values: Mapping[str, Any]) -> Any:
     return select(*(cast(value, table.c[name].type).label(name) for name, value in values.items()))
 
 
-def _insert_given(locked: Any) -> Insert:
-    """Insert rows given as one JSON text, each with its relative `place`, if there is a locked row."""
+def _insert_given(both: Any, given: Any, locked: Any) -> Insert:
+    """Insert the messages of each locked session, each with its relative `place`."""
     fixed = ("conversation", "branch", "seq", "caller_id")
     names = [name for name in _WRITTEN if name not in fixed]
-    given: Any = (
-        func.json_to_recordset(cast(bindparam("rows", type_=Text), postgresql.JSON))
-        .table_valued(column("place", BigInteger), *(column(name, messages.c[name].type) for name in names))
-        .render_derived(name="given", with_types=True)
-    )
-    first = locked.c.next_seq - bindparam("more_main", type_=BigInteger)
-    place = (
-        cast(bindparam("conversation"), LargeBinary),
-        cast(bindparam("branch"), BigInteger),
-        first + given.c.place,
-        bindparam("caller_id", type_=Text),
-    )
-    rows = select(*place, *(given.c[name] for name in names)).select_from(locked.join(given, true()))
-    return insert(messages).from_select([*fixed, *names], rows).returning(messages.c.seq)
+    columns = column("place", BigInteger), *(column(name, messages.c[name].type) for name in names)
+    row = _recordset(given.c.rows, "message", *columns)
+    seq = locked.c.next_seq - given.c.message_count + row.c.place
+    place = given.c.conversation, _MAIN, seq, given.c.caller_id
+    rows = select(*place, *(row.c[name] for name in names)).select_from(both.join(row, true()))
+    return insert(messages).from_select([*fixed, *names], rows)
 
 
 EDITS: Mapping[EditReader, Column[Any]] = {"index": conversations.c.edits, "memories": conversations.c.unread_edits}
@@ -455,15 +503,18 @@ def _session_changes() -> dict[str, Any]:
     }
 
 
-def _due_now() -> ColumnElement[int]:
+_NOW: Any = bindparam("now", type_=BigInteger)
+
+
+def _due(now: Any = _NOW) -> ColumnElement[int]:
     """Return the value that makes background work due now."""
-    return case((_is_not_due(), bindparam("now", type_=BigInteger)), else_=conversations.c.work_due_at)
+    return case((_is_not_due(now), now), else_=conversations.c.work_due_at)
 
 
-def _is_not_due() -> ColumnElement[bool]:
+def _is_not_due(now: Any = _NOW) -> ColumnElement[bool]:
     """Return the condition that no background work is due; a later time is a retry's, or a worker's that may die."""
     due = conversations.c.work_due_at
-    return or_(due.is_(None), due > bindparam("now", type_=BigInteger), due == conversations.c.lease_until)
+    return or_(due.is_(None), due > now, due == conversations.c.lease_until)
 
 
 def _update_branch(*leaving: ColumnElement[bool]) -> Update:

@@ -1,4 +1,4 @@
-"""Many processes on one database, processes that die, and a process that forks."""
+"""Many processes and threads on one database, processes that die, and a process that forks."""
 
 import dataclasses
 import os
@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,17 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from arc_common import ArcSettings, ContextEngine, Document, Message
-from arc_common.exceptions import BranchNotFoundError, InvalidInputError
+from arc_common.exceptions import (
+    BranchNotFoundError,
+    InvalidInputError,
+    SessionNotFoundError,
+    StoreError,
+    StoreUnavailableError,
+)
 from arc_common.filters import Condition
-from arc_common.protocols import SessionKey
+from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.protocols.search_index import IndexEntry, Scope
+from arc_common.settings import StorageSettings
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import counted
 from tests.contracts.index_queries import count, dense, embedding, lexical
@@ -327,3 +335,116 @@ def test_late_vectors_leave_metadata_alone(sql_store: SqlStore) -> None:
         assert [
             name for name, _ in dense(index, SCOPE, "document", vector, embedder="test", filters=asked, limit=9)
         ] == ["b"]
+
+
+def from_threads(store: SqlStore, appends: dict[SessionKey, list[CountedMessage]]) -> dict[SessionKey, Future[None]]:
+    """Append each session's messages one by one, from a thread of its own."""
+
+    def write(key: SessionKey, messages: list[CountedMessage]) -> None:
+        for one in messages:
+            (stored,) = store.append(key, [one])
+            assert stored.message.id == one.message.id
+
+    pool = ThreadPoolExecutor(len(appends))
+    futures = {key: pool.submit(write, key, messages) for key, messages in appends.items()}
+    pool.shutdown(wait=False)
+    return futures
+
+
+def named(prefix: str, count: int) -> list[CountedMessage]:
+    return [counted(f"{prefix}{number}") for number in range(count)]
+
+
+def test_appends_of_several_threads_share_statements(postgres: PostgresServer) -> None:
+    """Each session gets all of its messages in order, with exact sums, in fewer statements than there are appends."""
+    url = new_database(postgres)
+    store = SqlStore(url)
+    keys = [SessionKey(f"s{number}", user_id="ann") for number in range(8)]
+    store.append(keys[0], [counted("first")])
+    with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as admin:
+        admin.execute(
+            "CREATE SEQUENCE statements; CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS "
+            "'BEGIN PERFORM nextval(''statements''); RETURN NULL; END';"
+            "CREATE TRIGGER note AFTER INSERT ON arc_messages FOR EACH STATEMENT EXECUTE FUNCTION note()"
+        )
+        for future in from_threads(store, {key: named(key.session_id, 20) for key in keys}).values():
+            future.result(60)
+        row = admin.execute("SELECT last_value FROM statements").fetchone()
+    assert row is not None
+    assert row[0] < 160 * 0.9
+    for key in keys:
+        stored = store.read(key)
+        mine = [f"{key.session_id}{number}" for number in range(20)]
+        assert [one.message.id for one in stored] == (["first"] if key == keys[0] else []) + mine
+        assert [one.seq for one in stored] == list(range(1, len(stored) + 1))
+        record = store.get(key)
+        assert record is not None
+        assert (record.message_count, record.last_seq) == (len(stored), len(stored))
+        assert record.total_tokens == sum(one.tokens for one in stored)
+    store.close()
+
+
+def test_a_session_that_is_locked_keeps_no_other_waiting(postgres: PostgresServer) -> None:
+    """Its own appends wait for the lock; the sessions that other threads append to meanwhile do not."""
+    url = new_database(postgres)
+    store = SqlStore(url)
+    busy = [SessionKey(f"busy{number}") for number in range(3)]
+    free = [SessionKey(f"free{number}") for number in range(5)]
+    for key in (*busy, *free):
+        store.append(key, [counted("first")])
+    with psycopg.connect(url.replace("+psycopg", "")) as other:
+        other.execute("SELECT 1 FROM arc_conversations WHERE session_id LIKE 'busy%' FOR UPDATE")
+        futures = from_threads(store, {**{key: named("m", 1) for key in busy}, **{key: named("m", 30) for key in free}})
+        for key in free:
+            futures[key].result(30)
+        assert not any(futures[key].done() for key in busy)
+        other.rollback()
+    for key in busy:
+        futures[key].result(30)
+    assert [len(store.read(key)) for key in (*busy, *free)] == [2] * 3 + [31] * 5
+    store.close()
+
+
+def test_an_append_that_is_refused_fails_alone(postgres: PostgresServer) -> None:
+    """A message that the database refuses, and a session of another user, raise in their own threads only."""
+    url = new_database(postgres)
+    store = SqlStore(url)
+    theirs = SessionKey("theirs", user_id="bob")
+    store.append(theirs, [counted("first")])
+    with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as admin:
+        admin.execute("ALTER TABLE arc_messages ADD CHECK (message_id NOT LIKE 'bad%')")
+    bad, foreign = [SessionKey(f"bad{number}") for number in range(3)], SessionKey("theirs", user_id="ann")
+    good = [SessionKey(f"good{number}") for number in range(4)]
+    appends = {**{key: named("bad", 1) for key in bad}, foreign: named("m", 1), **{key: named("m", 20) for key in good}}
+    futures = from_threads(store, appends)
+    for key in bad:
+        with pytest.raises(StoreError, match="refused"):
+            futures[key].result(30)
+    with pytest.raises(SessionNotFoundError):
+        futures[foreign].result(30)
+    for key in good:
+        futures[key].result(30)
+        assert len(store.read(key)) == 20
+    assert store.get(bad[0]) is None
+    assert len(store.read(theirs)) == 1
+    store.close()
+
+
+def test_appends_that_time_out_together_raise_an_error_each(postgres: PostgresServer) -> None:
+    """No thread waits for a second timeout, and all of them can append once the server answers."""
+    url = new_database(postgres)
+    store = SqlStore(url, settings=StorageSettings(statement_timeout_seconds=0.2))
+    keys = [SessionKey(f"s{number}") for number in range(8)]
+    store.append(SessionKey("first"), [counted("first")])
+    with psycopg.connect(url.replace("+psycopg", "")) as other:
+        other.execute("LOCK TABLE arc_messages IN EXCLUSIVE MODE")
+        futures = from_threads(store, {key: named("m", 1) for key in keys})
+        errors = [future.exception(30) for future in futures.values()]
+        other.rollback()
+    assert all(isinstance(error, StoreUnavailableError) for error in errors)
+    assert len(set(map(id, errors))) == 8
+    assert all(isinstance(error.__cause__, psycopg.errors.QueryCanceled) for error in errors if error)
+    for future in from_threads(store, {key: named("m", 1) for key in keys}).values():
+        future.result(30)
+    assert [len(store.read(key)) for key in keys] == [1] * 8
+    store.close()
