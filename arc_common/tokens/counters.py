@@ -63,13 +63,23 @@ class CachedTokenCounter:
         counts = list(map(self._counts.get, keys))
         if None in counts:
             new = {key: text for key, text, count in zip(keys, texts, counts, strict=True) if count is None}
-            counted = dict(zip(new, self._counter.count_batch(list(new.values())), strict=True))
+            counted = dict(zip(new, _counted(self._counter, list(new.values())), strict=True))
             if len(self._counts) + len(counted) > self._most:
                 self._counts.clear()
             self._counts.update(islice(counted.items(), self._most))
             counts = [counted[key] if count is None else count for key, count in zip(keys, counts, strict=True)]
             return [count for count in counts if count is not None]
         return counts  # type: ignore[return-value]  # none is missing
+
+
+def _counted(counter: TokenCounter, texts: Sequence[str]) -> list[int]:
+    """Return the tokens of each text; raise if a user's counter returned anything else."""
+    counts = counter.count_batch(texts)
+    is_whole = isinstance(counts, Sequence) and all(isinstance(count, int) and count >= 0 for count in counts)
+    if not is_whole or len(counts) != len(texts):
+        expected = "a counter whose count_batch returns a whole number of at least 0 for each text"
+        raise InvalidInputError("token_counter", counts, expected)
+    return counts
 
 
 _ALPHANUMERIC_ASCII = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -369,11 +379,9 @@ def message_tokens_batch(counter: TokenCounter, messages: Sequence[Message]) -> 
                 tokens += piece
         fixed.append(tokens)
         ends.append(len(texts))
-    counts = counter.count_batch(texts)
-    try:
-        sums = list(accumulate(counts, initial=0))
-    except TypeError as error:
-        raise InvalidInputError("token_counter", counts, "a counter whose count_batch returns numbers") from error
+    is_checked = isinstance(counter, CachedTokenCounter)
+    counts = counter.count_batch(texts) if is_checked else _counted(counter, texts)
+    sums = list(accumulate(counts, initial=0))
     return [tokens + sums[end] - sums[start] for tokens, (start, end) in zip(fixed, pairwise(ends), strict=True)]
 
 

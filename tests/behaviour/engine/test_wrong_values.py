@@ -478,3 +478,22 @@ def test_a_part_without_its_methods_is_refused_when_an_engine_is_opened():
         for wrong in (object(), print, CountingObserver):
             with pytest.raises(InvalidInputError, match=f"{name}: got <.*>, expected None, or an .* {methods} "):
                 ContextEngine.open(**{name: wrong})
+
+
+@pytest.mark.parametrize("counts", [[None], [1.5], [-5], ["5"], [], [1, 2], None], ids=str)
+def test_a_counter_that_does_not_count_is_a_clear_error(counts: Any) -> None:
+    class Counter:
+        name = "wrong"
+
+        def count(self, text: str) -> int:
+            return len(text)
+
+        def count_batch(self, texts: list[str]) -> Any:
+            return counts
+
+    with ContextEngine.open(token_counter=Counter()) as engine:
+        session = engine.session("s")
+        for call in (session.context, lambda text: session.append([Message("user", text)])):
+            with pytest.raises(InvalidInputError, match=r"token_counter: got .* expected a counter whose count_batch"):
+                call("Hi.")
+        assert not session.exists()
