@@ -83,7 +83,7 @@ class Fact:
         superseded_by: The id of the superseding fact; `None` if there is none.
         removed: True if a later leaf withdrew the fact without a replacement.
         grounded: True if the sources support it. Unsupported facts are kept for inspection, and never shown to a model.
-        place: Its place among the facts of its leaf, which are in the order in which they were said.
+        place: Its place among the facts of its leaf, in the order in which they were said, as stored.
     """
 
     id: str

@@ -302,11 +302,13 @@ class SummaryStoreContract:
         assert summaries.facts(key, include_superseded=True, include_ungrounded=True) == []
 
     def test_the_order_of_facts(self, store: Store, key: SessionKey) -> None:
-        """The most important facts come first, then the newest; a limit cuts the end."""
+        """The most important facts come first, then the newest; a limit cuts the end. Each has a place in its leaf."""
         self.put(store, key, a_leaf(1, 4), a_fact("old"), a_fact("top", importance=0.9), a_fact("new", minute=5))
         self.put(store, key, a_leaf(5, 8), a_fact("later leaf", 5), a_fact("low", 5, importance=0.0, minute=9))
         assert names(store.summaries.facts(key)) == ["top", "new", "later leaf", "old", "low"]
         assert names(store.summaries.facts(key, limit=2)) == ["top", "new"]
+        first = [fact for fact in store.summaries.facts(key) if fact.segment == 1]
+        assert names(sorted(first, key=lambda fact: fact.place)) == ["old", "top", "new"]
         assert store.summaries.facts(key, limit=0) == []
 
     def test_facts_that_say_one_of_some_values(self, store: Store, key: SessionKey) -> None:

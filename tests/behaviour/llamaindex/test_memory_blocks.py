@@ -290,6 +290,16 @@ def test_blocks_of_one_memory_do_not_repeat_each_other(engine: ContextEngine, me
     assert "hall 100" in alone
 
 
+def test_facts_stand_in_the_order_they_were_said(engine: ContextEngine) -> None:
+    """Also those of messages that are not summarised yet, and those of one message."""
+    session = engine.session("s")
+    session.save_turn("We moved to Porto. Never call before noon. Our flight is TP 1234.", "Noted.")
+    session.save_turn("My badge is K-2210. I have two cats.", "Noted.")
+    text = asyncio.run(ArcFactsBlock(engine).aget([user("So?")], session_id="s"))
+    places = [text.index(one) for one in ("moved to Porto", "before noon", "TP 1234", "K-2210", "two cats")]
+    assert places == sorted(places)
+
+
 class DeletingCounter(HeuristicTokenCounter):
     """Deletes a session while its facts are being counted, once it is told which."""
 
