@@ -619,6 +619,9 @@ class ArcSettings(Immutable, BaseSettings):
         except ValidationError as error:
             # from None: pydantic's error holds the values, and one of them may be a secret
             raise configuration_error(error, type(self)) from None
+        except UnicodeDecodeError as error:  # from None: it holds the file
+            expected = f"a file in UTF-8 ({error.reason} at byte {error.start})"
+            raise ConfigurationError(f"_env_file: got {values.get('_env_file')!s}, expected {expected}") from None
         self._check_message_cap()
         self._check_redis()
 

@@ -172,6 +172,14 @@ def test_a_wrong_line_in_a_dotenv_file_is_named(tmp_path: Path) -> None:
     assert refused(_env_file=env_file) == f"{name}: got '0', expected a whole number ≥ 1"
 
 
+def test_a_dotenv_file_in_another_encoding_is_named(tmp_path: Path) -> None:
+    """As editors on Windows may write it."""
+    env_file = tmp_path / ".env"
+    for encoding in ("latin-1", "utf-16"):
+        env_file.write_text("ARC_DATABASE_URL=sqlite:///müller.db\n", encoding)
+        assert refused(_env_file=env_file).startswith(f"_env_file: got {env_file}, expected a file in UTF-8 (invalid")
+
+
 WRONG_ENVIRONMENTS = [
     ("ARC_SUMARY__ENABLED", "false", ["ARC_SUMARY__ENABLED: ", "'false'", "mean ARC_SUMMARY__ENABLED?"]),
     ("ARC_SUMMARY__ENABLD", "false", ["ARC_SUMMARY__ENABLD: ", "'false'", "ARC_SUMMARY__ENABLED?", "of summary"]),
