@@ -369,6 +369,7 @@ class HybridIndex:
         vector: Sequence[float] | None = None,
         cosines: bool = False,
         found: Candidates | None = None,
+        only_ids: bool = False,
     ) -> SearchResult:
         """Return the texts that answer a query best, best first; ties go to the smaller id.
 
@@ -385,6 +386,7 @@ class HybridIndex:
             vector: The query's vector, if known; the embedder is then not called.
             cosines: Add the score part "vector" to all texts that have a vector, not only to the nearest.
             found: The candidates for `asking(query)` if they have been read already.
+            only_ids: Return documents without text, which are not read.
 
         Raises:
             InvalidInputError: An argument is invalid, or `vector` can't be compared with the stored vectors.
@@ -428,7 +430,7 @@ class HybridIndex:
                 # evidence falls with the share answered, agreement with its square root (Spearman 1904)
                 credible = credibility(near, words.scores, answered=math.sqrt(answered))
                 rankings["vector"] = replace(rankings["vector"], weight=credible)
-        documents = self._documents(rankings, top_k, limit=limit, fuse=mode == "hybrid")
+        documents = self._documents(rankings, top_k, limit=limit, fuse=mode == "hybrid", only_ids=only_ids)
         if cosines and stored is not None and wanted is not None:
             documents = self._with_cosines(documents, wanted, embedder=stored[0])
         if len(self._scopes) > 1:
@@ -479,7 +481,7 @@ class HybridIndex:
         return Ranking(kept, floor=min(near.values(), default=None), ideal=1.0)
 
     def _documents(
-        self, rankings: Mapping[str, Ranking], top_k: int, *, limit: int, fuse: bool
+        self, rankings: Mapping[str, Ranking], top_k: int, *, limit: int, fuse: bool, only_ids: bool
     ) -> list[ScoredDocument]:
         parts = {name: ranking for name, ranking in rankings.items() if ranking.scores}
         if fuse:
@@ -487,13 +489,18 @@ class HybridIndex:
         else:
             scores = {key: score or 0.0 for part in parts.values() for key, score in part.scores.items()}
         best = _best(scores, top_k)
+        if only_ids:
+            found = [Document("", one) for one in best]
+        else:
+            found = [document_of(entry) for entry in self._reader.fetch(self._scope, self._kind, best)]
         return [
             ScoredDocument(
-                document_of(entry),
-                scores[entry.id],
-                {name: score for name, part in parts.items() if (score := part.scores.get(entry.id)) is not None},
+                one,
+                scores[name],
+                {kind: score for kind, part in parts.items() if (score := part.scores.get(name)) is not None},
             )
-            for entry in self._reader.fetch(self._scope, self._kind, best)
+            for one in found
+            for name in [one.id or ""]
         ]
 
     def _lifted(self, scores: Mapping[str, float], parts: Mapping[str, Ranking], limit: int) -> Mapping[str, float]:

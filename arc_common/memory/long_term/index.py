@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
-from arc_common.documents import ScoredDocument
 from arc_common.exceptions import InvalidInputError, StoreError
 from arc_common.filters import OneOf
 from arc_common.memories import Memory
@@ -54,15 +54,18 @@ class MemoryIndex:
 
     def search(
         self, scope: Scope, query: str, *, top_k: int, tags: Sequence[str] = (), candidates: Candidates | None = None
-    ) -> Sequence[ScoredDocument]:
-        """Return the entries (with one of the tags) that match a question; by words alone if the vectors do not fit."""
-        index = self._index(scope)
-        filters = with_one_of(tags)
+    ) -> dict[str, float]:
+        """Return the scores of the memories (with one of the tags) that match a question, by id, the best first.
+
+        They are found by words alone if the vectors do not fit.
+        """
+        find = partial(self._index(scope).find, query, top_k=top_k, filters=with_one_of(tags), only_ids=True)
         try:
-            return index.find(query, top_k=top_k, filters=filters, found=candidates).documents
+            found = find(found=candidates)
         except InvalidInputError as error:  # vectors of another embedder
             self._report(error)
-            return index.search(query, top_k=top_k, filters=filters, mode="lexical")
+            found = find(mode="lexical")
+        return {str(one.document.id): one.score or 0.0 for one in found.documents}
 
     def committed(self, change: IndexChange, commit: Callable[[IndexChange], int | None]) -> int | None:
         """Commit memories with their entries; omit vectors if the stored ones are from another embedder."""

@@ -145,9 +145,8 @@ class MemoryKeeper(MemoryWriter):
         top_k = max(_LEAST_CANDIDATES, _CANDIDATES * limit)
         now, best = self._clock(), list[ScoredMemory]()
         while found := self._index.search(scope, query, top_k=top_k, tags=tags, candidates=candidates):
-            relevance = {str(one.document.id): one.score or 0.0 for one in found}
-            seen = self._store.find(scope, list(relevance), on=on)
-            best = ranked(seen, relevance, now=now, limit=limit)
+            seen = self._store.find(scope, list(found), on=on)
+            best = ranked(seen, found, now=now, limit=limit)
             if len(best) >= limit or len(found) < top_k or len(seen) == len(found):
                 break
             top_k, candidates = 2 * top_k, None  # those of other branches have taken their places
@@ -162,7 +161,7 @@ class MemoryKeeper(MemoryWriter):
 
     def related(self, scope: Scope, text: str, *, limit: int, on: Onlooker = "live") -> list[Memory]:
         """Return the valid memories that match a text, best first, without recording access times."""
-        ids = [str(one.document.id) for one in self._index.search(scope, text, top_k=limit)]
+        ids = list(self._index.search(scope, text, top_k=limit))
         found, now = self._store.find(scope, ids, on=on) if ids else [], self._clock()
         return [memory for memory in found if memory.is_current and not memory.has_ended(now)]
 
