@@ -30,6 +30,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    text,
     true,
     tuple_,
     union,
@@ -398,7 +399,7 @@ def _append_new(*, waits: bool) -> Executable:
                 "work_due_at": _due(new.work_due_at),
             },
             where=and_(
-                _of_session(conversations, new),
+                conversations.c.caller_id == new.caller_id,
                 conversations.c.user_id.is_not_distinct_from(new.user_id),
                 is_active(),
                 conversations.c.current_branch == _MAIN,
@@ -421,12 +422,11 @@ def _given_sessions() -> Any:
     columns = [column(name, conversations.c[name].type) for name in _WITH_KEYS]
     columns += [column(name, BigInteger) for name in ("now", "last_at", *_SUMS)]
     columns += [column("message_ids", ARRAY(Text)), column("rows", postgresql.JSON)]
-    return select(_recordset(cast(bindparam("given", type_=Text), postgresql.JSON), "sessions", *columns)).cte("given")
-
-
-def _recordset(text: Any, name: str, *columns: Any) -> Any:
-    """Read a JSON array of objects as a table."""
-    return func.json_to_recordset(text).table_valued(*columns).render_derived(name=name, with_types=True)
+    dialect: Any = postgresql.dialect  # untyped in SQLAlchemy
+    typed = ", ".join(f"{one.name} {one.type.compile(dialect())}" for one in columns)
+    # `select` would name each column twice, and psycopg parses a text of more than 4,096 characters with each execution
+    given = text(f"SELECT * FROM json_to_recordset(CAST(:given AS JSON)) AS sessions({typed})")  # noqa: S608 - our own names
+    return given.columns(*columns).cte("given")
 
 
 def _count_given(both: Any, given: Any, locked: Any) -> Any:
@@ -462,7 +462,7 @@ def _insert_given(both: Any, given: Any, locked: Any) -> Insert:
     fixed = ("conversation", "branch", "seq", "caller_id")
     names = [name for name in _WRITTEN if name not in fixed]
     columns = column("place", BigInteger), *(column(name, messages.c[name].type) for name in names)
-    row = _recordset(given.c.rows, "message", *columns)
+    row: Any = func.json_to_recordset(given.c.rows).table_valued(*columns).render_derived(name="m", with_types=True)
     seq = locked.c.next_seq - given.c.message_count + row.c.place
     place = given.c.conversation, _MAIN, seq, given.c.caller_id
     rows = select(*place, *(row.c[name] for name in names)).select_from(both.join(row, true()))
