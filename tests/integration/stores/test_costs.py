@@ -342,7 +342,7 @@ def test_a_search_on_sqlite_is_one_statement(entries: int, first: int, tmp_path:
     store = pooled_store(tmp_path / "arc.db")
     seen: list[str] = []
     driver_connection(store).set_trace_callback(seen.append)
-    asked: dict[str, float] = {"common": 1.0, "word3": 2.0, "new": 1.0}
+    asked: dict[str, float] = {"common": 1.0, "word3": 1.0, "new": 1.0}
 
     def found(one: SqlStore) -> list[tuple[str, list[float]]]:
         candidates = lexical(one.index, SCOPE, "document", asked, limit=5_000)
@@ -361,6 +361,9 @@ def test_a_search_on_sqlite_is_one_statement(entries: int, first: int, tmp_path:
     assert len(found(store)) == len(changed) + 1
     assert looks(seen) == 1
     assert not lexical(store.index, SCOPE, "document", {"absent": 1.0}, limit=5).ids
+    seen.clear()
+    assert lexical(store.index, SCOPE, "document", {"missing": 1.0, "word5": 0.3}, limit=5).ids
+    assert looks(seen) == 2  # a rare word first, then alternatives for it
     fresh = SqlStore(sqlite_url(tmp_path))
     assert found(store) == found(fresh)
     for one in (filled, store, fresh):
