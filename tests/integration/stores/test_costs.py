@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from statistics import mode
+from statistics import median, mode
 from types import FrameType
 
 import numpy as np
@@ -239,7 +239,7 @@ def test_round_trips_of_conversations(on_the_wire: tuple[SqlStore, Wire, SqlStor
     direct.append(key, [counted(f"m{number}") for number in range(50)])
     counts = trips_of(proxy, lambda n: call(store, key, n))
     assert sum(counts[:8]) <= trips * 8 + 3, counts
-    assert mode(counts[6:]) == trips, counts  # on a busy machine the proxy once counted one more
+    assert median(counts[6:]) == trips, counts  # on a busy machine the proxy counts some late
 
 
 SUMMARIES: dict[str, tuple[Callable[[SqlStore, SessionKey, int], object], int]] = {
@@ -264,7 +264,7 @@ def test_round_trips_of_summaries(on_the_wire: tuple[SqlStore, Wire, SqlStore], 
     key = SessionKey(f"summarised {name}", user_id="user")
     summarised(direct, leaves=16, key=key)
     counts = trips_of(proxy, lambda n: call(store, key, n))
-    assert mode(counts[6:]) == trips, counts
+    assert median(counts[6:]) == trips, counts
 
 
 INDEX: dict[str, tuple[Callable[[SqlStore], object], int]] = {
@@ -295,7 +295,7 @@ def test_round_trips_of_the_index(on_the_wire: tuple[SqlStore, Wire, SqlStore], 
         indexed(direct, SCOPE)
     lexical(store.index, SCOPE, "document", {"common": 1.0}, limit=5)
     counts = trips_of(proxy, lambda n: call(store), before=lambda: indexed(store, SCOPE, 9))
-    assert mode(counts[6:]) == trips, counts
+    assert median(counts[6:]) == trips, counts
 
 
 def test_the_first_search_of_a_scope_takes_one_more(on_the_wire: tuple[SqlStore, Wire, SqlStore]) -> None:

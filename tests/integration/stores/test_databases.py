@@ -8,7 +8,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
@@ -482,12 +482,14 @@ def test_a_transaction_pooler_needs_its_setting(pooled_postgres: PostgresServer,
             store.append(KEY, [counted(f"{name}-{number}")])
 
     for pooled in (True, False):
-        with closing(SqlStore(url, settings=StorageSettings(transaction_pooling=pooled))) as store:
-            with ThreadPoolExecutor(8) as pool:
-                written = [pool.submit(write, store, f"{pooled}{number}") for number in range(8)]
+        with ExitStack() as closed, ThreadPoolExecutor(8) as pool:
+            stores = [SqlStore(url, settings=StorageSettings(transaction_pooling=pooled)) for _ in range(8)]
+            for store in stores:  # threads of one would share statements
+                closed.callback(store.close)
+            written = [pool.submit(write, store, f"{pooled}{number}") for number, store in enumerate(stores)]
             failures = [str(failure) for one in written if (failure := one.exception())]
             if pooled:
-                assert (failures, len(store.read(KEY))) == ([], 96)
+                assert (failures, len(stores[0].read(KEY))) == ([], 96)
             else:
                 assert any("storage.transaction_pooling" in failure for failure in failures)
 
