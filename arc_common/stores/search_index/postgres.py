@@ -23,6 +23,7 @@ from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.database.schema import VECTORS
 from arc_common.stores.search_index.entries import (
+    MANY,
     ScopeStatistics,
     StoredEntry,
     candidates,
@@ -282,7 +283,7 @@ class PostgresIndex:
                 if query.terms:
                     self._remember(_name(key), now)
                     complete &= now is None if held is None else now is not None
-                found[number] = _candidates(now, own, len(query.terms))
+                found[number] = _candidates(now, own, query)
             if complete:
                 return found
 
@@ -447,15 +448,21 @@ class PostgresIndex:
 NOTHING = candidates(None, [])
 
 
-def _candidates(held: ScopeStatistics | None, rows: Sequence[Row], terms: int) -> Candidates:
+def _candidates(held: ScopeStatistics | None, rows: Sequence[Row], query: IndexQuery) -> Candidates:
     """Read the rows of one query: the scope's, and those of entries."""
-    holders, found = np.zeros(terms), [row[-4:] for row in rows if row[-2] is not None]
-    frequencies = np.zeros((len(found), terms))
+    holders, found = np.zeros(len(query.terms)), [row[-4:] for row in rows if row[-2] is not None]
+    frequencies = np.zeros((len(found), len(query.terms)))
     for places, counts, entry_id, _ in (row[-4:] for row in rows):
         if entry_id is None and places:
             holders[places] = counts
     for row, (places, counts, *_) in zip(frequencies, found, strict=True):
         row[places] = counts
+    weights = np.array(list(query.terms.values()))
+    others = weights < weights.max(initial=0.0)
+    if query.filters is None and query.ids is None and holders[~others].sum() > MANY:
+        holders[others] = frequencies[:, others] = 0.0
+        kept = np.flatnonzero(frequencies.any(axis=1))
+        found, frequencies = [found[place] for place in kept.tolist()], frequencies[kept]
     return candidates(held, holders, [(entry_id, length) for *_, entry_id, length in found], frequencies)
 
 

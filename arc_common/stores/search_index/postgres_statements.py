@@ -7,7 +7,7 @@ from functools import lru_cache
 from sqlalchemy import text
 
 from arc_common.stores.database.schema import VECTORS, index_tables
-from arc_common.stores.search_index.entries import MANY, SCOPE_COLUMNS, whole_entries
+from arc_common.stores.search_index.entries import SCOPE_COLUMNS, whole_entries
 from arc_common.stores.statements.compiler import Statement, compiler_for
 
 _PARTITIONS = f"SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass('{VECTORS}')"  # noqa: S608 - our own name
@@ -124,16 +124,12 @@ WITH norm AS MATERIALIZED (
         SELECT held.entries FROM arc_index_terms AS held
         WHERE held.scope = :scope AND held.caller_id = :caller_id AND held.token = given.token OFFSET 0
     ) AS terms
-), weighed AS MATERIALIZED (
-    SELECT *, weight >= {_ALTERNATIVE} * max(weight) OVER () AS tells FROM known
 ), asked AS MATERIALIZED (
     SELECT *, row_number() OVER best = 1
         OR sum(holders) OVER best - holders < CAST(:reach AS DOUBLE PRECISION)
-            AND holders < 2 * CAST(:reach AS DOUBLE PRECISION) AS seeks
-    FROM weighed
-    WHERE tells OR CAST(:reach AS DOUBLE PRECISION) = 'infinity'
-        OR (SELECT sum(holders) FROM weighed WHERE tells) <= {MANY}
-    WINDOW best AS (ORDER BY impact DESC, place)
+            AND holders < 2 * CAST(:reach AS DOUBLE PRECISION) AS seeks,
+        weight >= {_ALTERNATIVE} * max(weight) OVER () AS tells
+    FROM known WINDOW best AS (ORDER BY impact DESC, place)
 ), telling AS MATERIALIZED (
     SELECT token, impact, base, slope FROM asked, norm WHERE seeks OR tells
 ), best AS (
