@@ -172,7 +172,7 @@ class BackgroundQueue(Generic[K]):
 
 R = TypeVar("R")
 _ENOUGH = 4
-"""As many calls are run while another run is under way, but not while two are."""
+"""The number of waiting calls at which a second run starts beside one that is under way."""
 
 
 class _BatchedCall(Generic[K, T, R]):
@@ -189,7 +189,7 @@ class _BatchedCall(Generic[K, T, R]):
 
 
 class Batcher(Generic[K, T, R]):
-    """Runs one function for the items of several threads together: of those that come while it runs.
+    """Runs one function for several threads' items at once: for all that arrive while another run is under way.
 
     - No two items of a run have the same key. If a run of several has no result for one, or fails, that item runs by
       itself, so that no thread gets another's error.
