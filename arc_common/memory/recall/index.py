@@ -8,19 +8,19 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import groupby, islice
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arc_common.caches import LRUCache, cached_text, drop_session
 from arc_common.concurrency import give_way
-from arc_common.exceptions import BranchNotFoundError, NotFoundError, SessionNotFoundError
+from arc_common.exceptions import ArchiveError, BranchNotFoundError, NotFoundError, SessionNotFoundError
 from arc_common.filters import parse_filter
 from arc_common.memory.services import Services
 from arc_common.messages import Message, Role
 from arc_common.protocols import SessionKey, StoredMessage
-from arc_common.protocols.conversations import MAIN, NO_EDITS, Path
+from arc_common.protocols.conversations import MAIN, NO_EDITS, Branch, Path
 from arc_common.protocols.search_index import (
     Candidates,
     IndexEntry,
@@ -59,6 +59,8 @@ def neighbour_weights(lengths: Sequence[float], place: int, *, window_terms: flo
 
 
 _log = logging.getLogger("arc.recall")
+
+T = TypeVar("T")
 
 _MOST_TERMS = 40
 """The most terms of a question that are searched, with those that may replace them; of a pasted page, the first. With
@@ -391,16 +393,54 @@ class MessageIndex:
         while True:
             done += self._put(key, self._entries(key, path, around, within), last if written_to is None else written_to)
             give_way()
+            before = around
             try:
-                before, around = around, self._still_there(on, places)
-            except BranchNotFoundError:  # deleted before the last entries were written
-                self.remove_branch(on, path, end=places[-1])
+                around = self._still_there(on, places)
+                is_same_branch = path is MAIN or self._conversations.path(on) == path
+            except BranchNotFoundError:
+                is_same_branch = False
+            if not is_same_branch:  # deleted, or another session has its number: nothing of it may stay
+                self._mend(key, {_entry_id(key, path, one.seq) for one in before}, places)
                 return done
             if _versions(around) == _versions(before):
                 return done
             there = {stored.seq for stored in around}
             gone = [_entry_id(key, path, stored.seq) for stored in before if stored.seq not in there]
             self.store.remove(self.scope(key), "message", gone)
+
+    def _mend(self, key: SessionKey, ids: set[str], places: range) -> None:
+        """Remove those of the entries that no branch shows, and write those again that one does."""
+        left = ids
+        for branch in self._branches(key):
+            other = replace(key, branch=branch.id)
+            try:
+                path, there = self._conversations.path(other), self._still_there(other, places)
+            except NotFoundError:
+                continue
+            if shown := left.intersection(_entry_id(key, path, one.seq) for one in there):
+                self._write(other, places[0], places[-1], written_to=0)
+                left = left - shown
+        self.store.remove(self.scope(key), "message", sorted(left))
+
+    def _branches(self, key: SessionKey) -> list[Branch]:
+        try:
+            return self._even_if_archived(key, lambda: self._conversations.branch(replace(key, branch=None), "list"))
+        except SessionNotFoundError:
+            return []
+
+    def _still_there(self, key: SessionKey, places: Sequence[int]) -> list[StoredMessage]:
+        try:
+            return self._even_if_archived(key, lambda: self._conversations.read(key, seqs=places))
+        except SessionNotFoundError:  # deleted, then created again by another user
+            return []
+
+    def _even_if_archived(self, key: SessionKey, read: Callable[[], list[T]]) -> list[T]:
+        """Read what written entries are compared with, also if the session was archived after they were written."""
+        try:
+            return read()
+        except ArchiveError:
+            self._conversations.restore(key)
+            return read()
 
     def _put(self, key: SessionKey, entries: Sequence[IndexEntry], last: int) -> int:
         scope = self.scope(key)
@@ -415,12 +455,6 @@ class MessageIndex:
             give_way()
             self.store.put(scope, "message", changed[start : start + _PUT])
         return len(changed)
-
-    def _still_there(self, key: SessionKey, places: Sequence[int]) -> list[StoredMessage]:
-        try:
-            return self._conversations.read(key, seqs=places)
-        except SessionNotFoundError:  # deleted, then created again by another user
-            return []
 
     def _entries(self, key: SessionKey, path: Path, around: Sequence[StoredMessage], within: range) -> list[IndexEntry]:
         spoken = {stored.seq: stored.message for stored in around if _is_spoken(stored.message)}
@@ -528,8 +562,9 @@ def _in_a_row(places: Sequence[int]) -> Iterator[Sequence[int]]:
         yield from (found[start : start + _BATCH] for start in range(0, len(found), _BATCH))
 
 
-def _versions(stored: Sequence[StoredMessage]) -> list[tuple[int, str | None, int]]:
-    return [(one.seq, one.message.id, one.revision) for one in stored]
+def _versions(stored: Sequence[StoredMessage]) -> list[tuple[int, str | None, int, str]]:
+    """Return what tells messages apart; in a session made anew, ids and places may be those of earlier ones."""
+    return [(one.seq, one.message.id, one.revision, _content_digest(one.message)) for one in stored]
 
 
 def read_as(message: Message) -> str:

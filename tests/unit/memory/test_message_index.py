@@ -1,16 +1,21 @@
 """The index of messages equals the conversation after any changes, without removed messages."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arc_common.concurrency import as_background
+from arc_common.exceptions import BranchNotFoundError
 from arc_common.memory.recall.index import MessageIndex
 from arc_common.protocols import ConversationStore, Embedder, SessionKey
 from arc_common.protocols.search_index import IndexEntry, IndexStore
-from arc_common.settings import ArcSettings
+from arc_common.settings import ArchiveSettings, ArcSettings
 from arc_common.stores import SqlIndexStore
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import counted
@@ -185,32 +190,56 @@ def test_a_stop_loses_nothing(stores: tuple[ConversationStore, IndexStore]) -> N
     assert len(entries(index)) == 150
 
 
-@pytest.mark.parametrize("change", ["remove", "clear", "delete"])
+class Late:
+    """An index whose entries are written after something has happened to their messages."""
+
+    def __init__(self, store: IndexStore, happens: Callable[[], object]) -> None:
+        self._store, self._happens = store, happens
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def put(self, *arguments: Any) -> int:
+        happens, self._happens = self._happens, lambda: None
+        happens()
+        return self._store.put(*arguments)
+
+
+@pytest.mark.parametrize("change", ["remove", "clear", "delete", "made anew", "another", "archive"])
+@pytest.mark.parametrize("branch", [None, 1])
 def test_what_is_removed_while_it_is_indexed_does_not_come_back(
-    stores: tuple[ConversationStore, IndexStore], change: str
+    tmp_path: Path, change: str, branch: int | None
 ) -> None:
-    """The entry is written and then removed, although the removal came in between."""
-    conversations, store = stores
-    conversations.append(KEY, [counted("a", "harbour"), counted("b", "velvet")])
+    """The entry is written and then removed, although the removal came in between; a branch's, too."""
+    conversations = SqlStore(archive=ArchiveSettings(url=tmp_path.as_uri()))
+    messages = [counted("a", "harbour"), *(counted(f"m{n}", f"velvet {n}") for n in range(9))]
+    conversations.append(KEY, messages)
+    conversations.branch(KEY, "fork", at="m7")
 
-    class Late:
-        """Removes messages between reading them and writing their entries."""
+    def happens() -> None:
+        if change == "remove":
+            conversations.remove(KEY, ["a"])
+        elif change == "archive":
+            conversations.remove(KEY, ["a"])
+            assert conversations.archive(KEY)
+        else:
+            conversations.delete(KEY, keep_session=change == "clear")
+        if change == "made anew":
+            conversations.append(KEY, [counted("a", "lantern"), *messages[1:]])
+            conversations.branch(KEY, "fork", at="m7")
+        elif change == "another":
+            conversations.append(KEY, [counted("a", "lantern"), *messages[1:4]])
+            conversations.branch(KEY, "fork", at="m0")
+            conversations.append(replace(KEY, branch=1), [counted("n", "orchard")])
 
-        def __getattr__(self, name: str) -> Any:
-            return getattr(store, name)
-
-        def put(self, *arguments: Any) -> None:
-            if change == "remove":
-                conversations.remove(KEY, ["a"])
-            else:
-                conversations.delete(KEY, keep_session=change == "clear")
-            store.put(*arguments)
-
-    index = index_of(conversations, Late())  # type: ignore[arg-type]  # it has all that a store has
-    index.catch_up(KEY)
-    left = {entry.id.rpartition("-")[2].lstrip("0") for entry in store.scan(index.scope(KEY), "message", limit=10)}
-    assert left == ({str(conversations.read(KEY)[0].seq)} if change == "remove" else set())
-    assert not found(index_of(conversations, store), "harbour")
+    index = index_of(conversations, Late(conversations.index, happens))  # type: ignore[arg-type]
+    with as_background(), suppress(BranchNotFoundError):
+        index.catch_up(replace(KEY, branch=branch))
+    left = conversations.index.scan(index.scope(KEY), "message", limit=100)
+    assert not [entry for entry in left if "harbour" in entry.terms]
+    if change in ("remove", "archive"):
+        assert len(left) == (9 if branch is None else 8)
+    conversations.close()
 
 
 class TestVectors:
