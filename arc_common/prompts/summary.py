@@ -68,9 +68,6 @@ ERA_INSTRUCTIONS = (
 _LEAF_CHARACTERS = 16_000
 """Ordinary messages stay below this; a pasted log is cut for the model, never for the guard."""
 
-_UNNAMED = "note"
-"""The key of a fact without one."""
-
 _MAX_FACTS = 64
 _MAX_KEY = 120
 _MAX_VALUE = 500
@@ -200,7 +197,7 @@ def _entries(listed: object) -> Iterator[tuple[str, str | None, object]]:
         elif isinstance(item, dict):
             key = _line(item.get("key"), _MAX_KEY)
             if item.get("removed") is not True and item.get("value", "") is not None:
-                yield key or _UNNAMED, _line(item.get("value"), _MAX_VALUE), item.get("category")
+                yield key, _line(item.get("value"), _MAX_VALUE), item.get("category")
             elif key:
                 yield key, None, None
 
@@ -225,11 +222,11 @@ def _is_category(name: str) -> bool:
 
 
 def _pair(line: str) -> tuple[str, str]:
-    """Split a fact's line into key and value; without a key, or with one too long, it is a note."""
+    """Split a fact's line into key and value; without a key, or with one too long, all of it is the value."""
     key, colon, value = _COLON.sub(": ", line, count=1).partition(": ")
     if not colon or len(key) > _MAX_KEY:
-        return _UNNAMED, _line(line, _MAX_VALUE)
-    return _line(key, _MAX_KEY) or _UNNAMED, _line(value, _MAX_VALUE)
+        return "", _line(line, _MAX_VALUE)
+    return _line(key, _MAX_KEY), _line(value, _MAX_VALUE)
 
 
 def _category(value: object) -> FactCategory:

@@ -1,5 +1,7 @@
 """Facts, narrative and recent messages in a turn; adoption; and their public forms."""
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
@@ -9,7 +11,7 @@ import pytest
 from arc_common import ArcSettings, ContextEngine
 from arc_common.context import ContextWindow
 from arc_common.messages import Message, Role
-from arc_common.testing import CountingObserver
+from arc_common.testing import CountingObserver, ReplyingChatModel
 from tests.support.databases import sqlite_url
 from tests.support.summaries import LONG, Model, ids, settings_with, shown, system, talk, turn, verbatim
 
@@ -251,6 +253,56 @@ def test_an_answer_that_is_a_fact_is_not_told_again_without_its_question(opened:
     shown = system(session.context("So?"))
     assert "Anything but Ryanair (in reply to: Which airline do you prefer?)" in shown
     assert shown.count("Anything but Ryanair") == 1
+
+
+BOAT = "We rented a red boat in the old harbour of Porto"
+ONCE: dict[str, tuple[list[str], str | None, list[str]]] = {
+    "a near-copy of a fact": ([f"{BOAT}.", "Lovely.", f"Yes, {BOAT} for a week."], None, [f"{BOAT} for a week"]),
+    "a question that a fact shows": (
+        ["Let us plan it.", "Which airline do you prefer for Porto?", "Anything but Ryanair."],
+        None,
+        ["Anything but Ryanair (in reply to: Which airline do you prefer for Porto?)"],
+    ),
+    "a fact in a model's summary": (
+        [f"{BOAT}. Which museums are beside it?", "Let us compare the museums."],
+        "In the old harbour of Porto they rented a red boat. They compared the museums beside it.",
+        [BOAT, "They compared the museums beside it."],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_facts_and_summary_say_a_thing_once(name: str) -> None:
+    """A longer near-copy is shown, and of a summary's sentences those that no fact says."""
+    texts, narrative, expected = ONCE[name]
+    model = narrative and ReplyingChatModel([json.dumps({"facts": [{"value": BOAT}], "narrative": narrative})])
+    with ContextEngine.open(chat_model=model or None) as engine:
+        session = engine.session("s")
+        session.append([Message(("user", "assistant")[place % 2], text) for place, text in enumerate(texts)])
+        session.append([Message(role, "Ok.") for role in ("user", "assistant") * 11])
+        session.summarize()
+        assert engine.flush(LONG)
+        shown = session.context("So?").messages[0].text
+    told = shown.partition("Facts:\n")[2].replace("- user: ", "").replace("we rented", "We rented").splitlines()
+    assert [line for line in told if line and line[0] not in "[<" and line != "Summary:"] == expected
+
+
+class UnnamingModel:
+    """Returns what its messages state, without keys."""
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        said = [{"value": text} for text in (BOAT, "My aunt Hilda lives in Bergen") if text in messages[-1].text]
+        return json.dumps({"facts": said, "narrative": "They talked."})
+
+
+def test_facts_that_a_model_gives_no_key_stand_side_by_side(opened: Any) -> None:
+    """They neither get a key nor end each other."""
+    session = opened(model=UnnamingModel()).session("s")
+    for text in (BOAT, "My aunt Hilda lives in Bergen"):
+        session.append([Message(("user", "assistant")[n % 2], "Ok." if n else f"{text}.") for n in range(40)])
+        session.summarize()
+    lines = [line for line in system(session.context("So?")).splitlines() if line.startswith("- ")]
+    assert lines == [f"- user: {BOAT}", "- user: My aunt Hilda lives in Bergen"]
 
 
 def test_a_question_about_many_numbers_is_told_once(opened: Any) -> None:
