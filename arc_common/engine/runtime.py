@@ -31,7 +31,7 @@ from arc_common.memory.summaries.background import HeldLease
 from arc_common.memory.summaries.reader import HierarchicalMemory
 from arc_common.memory.summaries.summarizers import ModelSummarizer
 from arc_common.messages import Message
-from arc_common.observability import Health, Observer, SilentObserver
+from arc_common.observability import Health, Observer, guarded_observer
 from arc_common.protocols import ChatModel, ConversationStatus, Retriever, SessionKey, TokenCounter
 from arc_common.protocols.conversations import Degradable, Idle, Store
 from arc_common.protocols.search_index import Scope
@@ -394,12 +394,12 @@ def token_counter_of(settings: ArcSettings) -> TokenCounter:
 
 
 def observer_of(observer: Observer | None, *, otel: bool) -> Observer:
-    """Return the observer; with `otel`, wrapped in one that makes OpenTelemetry's spans and metrics."""
+    """Return the observer, guarded; with `otel`, in one that makes OpenTelemetry's spans and metrics."""
     if not otel:
-        return observer or SilentObserver()
+        return guarded_observer(observer)
     from arc_common.otel import OpenTelemetryObserver  # noqa: PLC0415 - an optional dependency
 
-    return OpenTelemetryObserver(observer)
+    return guarded_observer(OpenTelemetryObserver(observer))
 
 
 def clock_of(clock: Callable[[], datetime] | None) -> Callable[[], datetime]:

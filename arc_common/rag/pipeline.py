@@ -13,7 +13,7 @@ from arc_common.documents import ScoredDocument, checked_documents, checked_item
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.filters import Filter
 from arc_common.messages import Message
-from arc_common.observability import Observer, SilentObserver, timed
+from arc_common.observability import Observer, guarded_observer, timed
 from arc_common.protocols import QueryTransformer, Reranker, Retriever
 from arc_common.rag.context_builder import ContextBuilder, RagContext
 from arc_common.rerankers.base import best_first, reranked, rescored
@@ -137,7 +137,7 @@ class RagPipeline:
         self._fusion = fusion
         self._threshold = similarity_threshold
         self._timeout = timeout_seconds
-        self._observer = observer or SilentObserver()
+        self._observer = guarded_observer(observer)
         self._workers = workers or Workers(4, name="arc-rag")
 
     def retrieve(self, query: RagQuery | str, *, max_tokens: int | None = None) -> RagContext:

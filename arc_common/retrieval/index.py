@@ -16,7 +16,7 @@ from arc_common.documents import Document, ScoredDocument, checked_items
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.filters import Filter, parse_filter
 from arc_common.model_calls import ModelHealth
-from arc_common.observability import Observer, SilentObserver
+from arc_common.observability import Observer, guarded_observer
 from arc_common.protocols import Embedder
 from arc_common.protocols.search_index import (
     KINDS,
@@ -194,7 +194,7 @@ class HybridIndex:
         self._reader: IndexReader = store
         if others:
             self._reader = MultiScopeReader(store, self._scopes, embedder.name if embedder else None)
-        self._embedder = None if embedder is None else GuardedEmbedder(embedder, observer or SilentObserver(), models)
+        self._embedder = None if embedder is None else GuardedEmbedder(embedder, guarded_observer(observer), models)
         self._drop_stop_words = drop_stop_words
         self._batch_size = check_whole("batch_size", batch_size)
 

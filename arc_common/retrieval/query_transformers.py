@@ -9,7 +9,7 @@ from arc_common.documents import checked_items
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.messages import Message, Role
 from arc_common.model_calls import guarded
-from arc_common.observability import Observer, SilentObserver
+from arc_common.observability import Observer, guarded_observer
 from arc_common.prompts.retrieval import (
     parse_hypothetical_answer,
     parse_standalone_question,
@@ -37,7 +37,7 @@ class HyDEQueryTransformer:
     def __init__(
         self, chat_model: ChatModel, *, settings: "ArcSettings | None" = None, observer: Observer | None = None
     ) -> None:
-        self._observer = observer or SilentObserver()
+        self._observer = guarded_observer(observer)
         self._model = guarded(chat_model, "hyde", settings, self._observer)
 
     def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:  # noqa: ARG002 - the protocol's
@@ -73,7 +73,7 @@ class ConversationAwareQueryTransformer:
         observer: Observer | None = None,
     ) -> None:
         self._turns = check_whole("max_history_turns", max_history_turns, least=0)
-        self._observer = observer or SilentObserver()
+        self._observer = guarded_observer(observer)
         self._model = guarded(chat_model, "standalone", settings, self._observer)
 
     def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:

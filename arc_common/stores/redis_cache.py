@@ -28,7 +28,7 @@ from arc_common.exceptions import (
     StoreUnavailableError,
     scrubbed,
 )
-from arc_common.observability import Observer, SilentObserver
+from arc_common.observability import Observer, guarded_observer
 from arc_common.protocols import Branch, Cipher, CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.conversations import BranchAction, Idle
 from arc_common.protocols.summaries import SessionState
@@ -396,7 +396,7 @@ class CachedStore(SqlStore):
         cipher: Cipher | None = None,
         archive: ArchiveSettings | None = None,
     ) -> None:
-        self._tails = RedisTails(redis, observer or SilentObserver(), cipher)
+        self._tails = RedisTails(redis, guarded_observer(observer), cipher)
         super().__init__(url, clock=clock, settings=settings, cipher=cipher, archive=archive)
         if isinstance(self.engine.pool, StaticPool):
             raise ConfigurationError(

@@ -16,7 +16,7 @@ from arc_common.documents import checked_items, finite_score
 from arc_common.exceptions import InvalidInputError, check_whole
 from arc_common.messages import Message, Role
 from arc_common.model_calls import guarded
-from arc_common.observability import Observer, SilentObserver
+from arc_common.observability import Observer, guarded_observer
 from arc_common.prompts.retrieval import parse_queries
 from arc_common.protocols import ChatModel, QueryTransformer
 from arc_common.retrieval.fusion import Ranking, fused_scores, reciprocal_ranks
@@ -87,6 +87,7 @@ class ArcFusionRetriever(BaseRetriever):
             raise InvalidInputError("transformer", transformer, "a QueryTransformer, or None beside an llm")
         if num_queries > 1 and llm is None:
             raise InvalidInputError("num_queries", num_queries, "1, or an llm that writes the others")
+        self._observer = observer = guarded_observer(observer)
         if llm is not None and num_queries > 1:
             transformer = _QueryWriter(chat_model_of(llm), num_queries - 1, settings=settings, observer=observer)
         if objects is not None:
@@ -94,7 +95,6 @@ class ArcFusionRetriever(BaseRetriever):
         self.mode: FusionMode = "relative_score" if mode == "relative_score" else "reciprocal_rerank"
         self.similarity_top_k = similarity_top_k
         self._transformer = transformer
-        self._observer = observer or SilentObserver()
         super().__init__(callback_manager=callback_manager, object_map=object_map, objects=objects, verbose=verbose)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -167,10 +167,10 @@ class _QueryWriter:
     """Lets a model write further queries; returns only the question if the model fails."""
 
     def __init__(
-        self, chat_model: ChatModel, count: int, *, settings: "ArcSettings | None", observer: Observer | None
+        self, chat_model: ChatModel, count: int, *, settings: "ArcSettings | None", observer: Observer
     ) -> None:
         self._count = count
-        self._observer = observer or SilentObserver()
+        self._observer = observer
         self._model = guarded(chat_model, "queries", settings, self._observer)
 
     def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:  # noqa: ARG002 - the protocol's

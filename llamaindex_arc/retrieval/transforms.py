@@ -17,7 +17,7 @@ from llama_index.core.schema import QueryBundle, QueryType
 from arc_common.documents import checked_items
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message, Role
-from arc_common.observability import Observer, SilentObserver
+from arc_common.observability import Observer, guarded_observer
 from arc_common.protocols import ChatModel, QueryTransformer
 from arc_common.retrieval.query_transformers import (
     ConversationAwareQueryTransformer,
@@ -118,7 +118,7 @@ class ArcConversationTransform(_ArcTransform):
         if memory is not None and not isinstance(memory, BaseMemory):
             raise InvalidInputError("memory", memory, "a LlamaIndex memory, or None")
         self._memory = memory
-        self._observer = observer or SilentObserver()
+        self._observer = observer = guarded_observer(observer)
         self._transformer: QueryTransformer = (
             RuleBasedConversationTransformer(max_history_turns=max_history_turns)
             if llm is None

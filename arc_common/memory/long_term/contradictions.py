@@ -9,7 +9,7 @@ from threading import Lock
 
 from arc_common.caches import LRUCache, cached_text, text_hash
 from arc_common.facts import IN_REPLY
-from arc_common.observability import Observer, SilentObserver
+from arc_common.observability import Observer, guarded_observer
 from arc_common.protocols import ContradictionDetector
 from arc_common.text.analyzer import is_common, stem
 from arc_common.text.languages.language import Language
@@ -54,7 +54,7 @@ class Contradictions:
 
     def __init__(self, detector: ContradictionDetector | None = None, *, observer: Observer | None = None) -> None:
         self.detector = detector
-        self._observer = observer or SilentObserver()
+        self._observer = guarded_observer(observer)
         self._verdicts: LRUCache[tuple[int, int], bool] = LRUCache(_VERDICTS)  # keyed by hashes: it must not keep texts
         self._lock = Lock()
 
