@@ -54,6 +54,7 @@ _PIECE = re.compile(
     f"|(?P<compound>{_LETTERS}(?:(?:[-._:@/+']|(?<=[0-9]),(?=[0-9])){_LETTERS})*)"
 )
 _HAN_CHARACTER = re.compile(f"[{_HAN}]")
+_SCRIPT = re.compile(f"[{_HAN}]+|(?P<hiragana>[ぁ-ゖー]+)|[ァ-ヺー]+|[^{_UNSPACED}]+")
 _UNSPACED_CHARACTER = re.compile(f"[{_UNSPACED}]")
 _NUMBER = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]{1,3}(?:\.[0-9]{3})+(?:,[0-9]+)?|[0-9]+\.[0-9]+")
 _CONNECTOR = re.compile(r"[-._:@/+,]")
@@ -202,6 +203,15 @@ def content_words(text: str) -> list[str]:
     """Return the words that are specific to this text, in order, as they stand."""
     language = detect(text)
     return [word for word in words_of(text) if not is_common(word, language)]
+
+
+def apart(text: str) -> str:
+    """Return a text in Chinese or Japanese with spaces for its common words, and where the script changes.
+
+    Single characters are left out, and hiragana by less than three: these are mostly endings of verbs.
+    """
+    rest = CHINESE_JAPANESE.common_word.sub(" ", _fold(text))
+    return " ".join([one[0] for one in _SCRIPT.finditer(rest) if len(one[0]) > (2 if one["hiragana"] else 1)])
 
 
 def _fold(text: str) -> str:

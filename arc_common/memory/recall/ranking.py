@@ -15,7 +15,7 @@ from arc_common.messages import Message
 from arc_common.protocols import SessionKey
 from arc_common.retrieval.bm25 import TextIndex
 from arc_common.retrieval.fusion import credibility
-from arc_common.text.analyzer import analyze, content_words
+from arc_common.text.analyzer import analyze, apart, content_words, han_characters
 from arc_common.text.languages.registry import detect
 
 MOST_READ_ANEW = 40
@@ -59,8 +59,6 @@ LoCoMo: 1 of 100 of its questions has less, 25 of those about another conversati
 talk (5, 5 and 8 without this)."""
 _NUMBER = 3
 """The fewest digits of a number that is specific beside other words: "16:30" is not about a fuse of 16 amps."""
-_PAIRS = 2
-"""Pairs of characters that one word has in a script without spaces: half of a text's pairs reach over two words."""
 
 
 class Recalled(NamedTuple):
@@ -145,12 +143,12 @@ def specific_terms(question: str) -> Mapping[str, float]:
     """Return the terms of a question's specific words, each with its share of its word."""
     # A word that most conversations have proves nothing, however rare it is in this one.
     found: dict[str, float] = {}
-    most = None if detect(question).is_spaced else _PAIRS
-    words = content_words(question)
+    words = content_words(question if detect(question).is_spaced else apart(question))
     for word in [word for word in words if not (word.isdigit() and len(word) < _NUMBER)] or words:
         terms = analyze(word)
-        for term in terms:
-            found[term] = max(found.get(term, 0.0), 1 / min(len(terms), most or len(terms)))
+        # most Chinese words have two characters, so each pair between common ones may be a whole word
+        share = 1.0 if han_characters(word) else 1 / max(len(terms), 1)
+        found |= {term: max(found.get(term, 0.0), share) for term in terms}
     return found
 
 

@@ -4,6 +4,8 @@ from arc_common.text.languages.language import Language, Pattern, vocabulary
 
 _WORDS, _PHRASES = vocabulary("chinese_japanese")
 _SHORT = r"[^，、。]{0,8}[\d一二两三四五六七八九十百千万][^，、。]{0,8}"
+_COMMON = "|".join(sorted(_WORDS["common_words"], key=len, reverse=True))
+_NUMERAL = "[〇一二两兩三四五六七八九十百千万]"
 _CHANGED, _SINGLE, _TASK = _PHRASES["changed"], _PHRASES["single_valued"], _PHRASES["text_tasks"]
 
 CHINESE_JAPANESE = Language(
@@ -12,6 +14,9 @@ CHINESE_JAPANESE = Language(
     is_spaced=False,
     **_WORDS,
     stop_word=Pattern(rf"{_PHRASES['stops']}|[的吗嗎呢吧了是]|[はがをにでとのか]"),
+    common_word=Pattern(
+        rf"{_NUMERAL}{{2,}}|{_NUMERAL}[个個年月日号號天次点點时時分回人件位只块元円度周週岁歳本枚]|{_COMMON}"
+    ),
     follow_up=Pattern(
         r"\s*(?:那么|那麼|那(?=[，,])|然后|另外|还有|那.{0,8}呢|それで|では|じゃあ|それじゃ|あと(?=は|、))"
     ),

@@ -89,6 +89,8 @@ class Language:
     """Endings after a noun that are not part of it."""
     common_words: frozenset[str] = frozenset()
     """Further words that occur in most conversations, and so are specific to none."""
+    common_word: Pattern = NEVER
+    """Any of these, and a small number with its unit, in languages that put no spaces between words."""
     base_forms: Mapping[str, str] = field(default_factory=dict)
     """Irregular forms that no suffix rule reduces: "grew" to "grow"."""
     stemmer: str | None = None

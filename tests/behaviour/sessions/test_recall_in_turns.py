@@ -451,6 +451,49 @@ class TestMessages:
             assert all("Pelican" not in one.message.text for one in session.recall("boat Pelican"))
 
 
+CHINESE = [f"昨天我们聊了一会儿主题{n}，大家都觉得这个时候没有办法。" for n in range(40)]
+JAPANESE = [f"昨日はみんなで話題{n}について話していました。そう言っていたと思います。" for n in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("talk_about", "earlier", "later"),
+    [
+        (CHINESE, "我下周要去医院检查膝盖。", "膝盖还是疼"),
+        (CHINESE, "外婆住在苏州，一个人。", "苏州那边又下雪了"),
+        (JAPANESE, "来週、病院で腰痛の検査を受けます。", "腰痛がまだ治らない"),
+        (JAPANESE, "私はカニが食べられません。", "鍋にカニが入ってた"),
+        (JAPANESE, "うどんが大好きなんです。", "今夜うどんを食べに行こう"),
+    ],
+    ids=["Chinese", "a Chinese name", "kanji", "katakana", "hiragana"],
+)
+def test_one_shared_word_is_enough_in_scripts_without_spaces(
+    talk_about: Sequence[str], earlier: str, later: str
+) -> None:
+    texts = [*talk_about]
+    texts[3] = earlier
+    with told(texts) as session:
+        assert "q3" in {one.id for one in came_back(session.context(later))}
+
+
+@pytest.mark.parametrize(
+    ("talk_about", "earlier", "later"),
+    [
+        (CHINESE, "那个时候我还不太知道这件事情。", "这个时候你还不知道吗"),
+        (CHINESE, "谢谢，十二点可以的，没有问题。", "现在十二个人，这样可以吗"),
+        (JAPANESE, "実は私もよくわかりませんでした。", "よくわかりません、すみません"),
+        (JAPANESE, "新しいマンションを見に行きました。", "ファッションはどうでもいいです"),
+    ],
+    ids=["Chinese", "Chinese numbers", "hiragana", "a part of a word"],
+)
+def test_common_words_bring_nothing_back_in_scripts_without_spaces(
+    talk_about: Sequence[str], earlier: str, later: str
+) -> None:
+    texts = [*talk_about]
+    texts[3] = earlier
+    with told(texts) as session:
+        assert not came_back(session.context(later))
+
+
 def test_a_failing_index_breaks_no_turn(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/arc.db"
     with told(LONG_TALK, url) as session:
