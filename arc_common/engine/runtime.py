@@ -301,6 +301,7 @@ class Runtime:
         problems = self.services.models.problems()
         try:
             self.store.page("default", limit=1)
+            self.store.check()
         except EngineClosedError as error:
             problems["engine"] = str(error)
         except Exception as error:  # noqa: BLE001 - whatever a driver raises is the answer

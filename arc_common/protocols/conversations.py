@@ -481,6 +481,9 @@ class Store(ConversationStore, Protocol):
             ArchiveError: Its object is missing or damaged, or the archive can't be reached. Nothing was changed.
         """
 
+    def check(self) -> None:
+        """Raise `StoreUnavailableError` if the database's file was moved, so that what is written now would be lost."""
+
     def traces(self, caller_id: str, user_id: str | None) -> "Traces":
         """Return the rows of a caller's user; without a user, all rows of the caller."""
 

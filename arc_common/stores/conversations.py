@@ -140,6 +140,10 @@ class SqlStore:
     def __repr__(self) -> str:
         return f"SqlStore({shown_address(self.engine)})"
 
+    def check(self) -> None:
+        """See `Store.check`."""
+        self._database.check()
+
     def traces(self, caller_id: str, user_id: str | None) -> SqlTraces:
         """See `Store.traces`."""
         return SqlTraces(self._database, caller_id, user_id, self._archive)

@@ -265,6 +265,10 @@ class Database:
         """Call `work` in a reading transaction on one snapshot."""
         return self._operate(lambda driver: driver.reading(self._sealed(work)))
 
+    def check(self) -> None:
+        """Raise if what is written now would be lost."""
+        self._operate(lambda driver: driver.check())
+
     def _sealed(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
         if not self._seal.is_on:
             return work

@@ -71,6 +71,9 @@ class Driver(Protocol):
     def reading(self, work: Callable[[Transaction], T]) -> T:
         """Call `work` in a reading transaction on one snapshot."""
 
+    def check(self) -> None:
+        """Raise if what is written now would be lost."""
+
     def close(self) -> None:
         """Close the connections that the driver keeps."""
 
@@ -102,6 +105,10 @@ class SqliteDriver:
     def reading(self, work: Callable[[Transaction], T]) -> T:
         """Call `work` in a transaction whose first statement fixes the snapshot."""
         return self._run("BEGIN", work)
+
+    def check(self) -> None:
+        """Raise if the file of a connection was moved, deleted or replaced; wait for no writer."""
+        self._run(None, lambda _: None, turn=self._turn or RLock())
 
     def _run(self, begin: str | None, work: Callable[[Transaction], T], *, turn: Any = None) -> T:
         """Call `work` with a connection, in a transaction if `begin` names one.
@@ -274,6 +281,9 @@ class PostgresDriver:
         """Call `work` in a transaction that its first calls begin."""
         with _PostgresTransaction(self, begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as transaction:
             return work(transaction)
+
+    def check(self) -> None:
+        """Do nothing: the server keeps its files."""
 
     def close(self) -> None:
         """Do nothing: the engine's pool holds the connections."""

@@ -113,8 +113,10 @@ def test_a_file_that_was_moved_takes_no_further_writes(tmp_path: Path, way: str)
             shutil.copy(away, path)
         with pytest.raises(StoreUnavailableError, match=r"arc\.db' was moved, deleted or replaced"):
             session.append([Message("user", "Lost?")])
+        assert "arc.db' was moved, deleted or replaced" in engine.health().problems["store"]
         if way == "moved":
             away.rename(path)
+            assert engine.health().ok
             session.append([Message("user", "Back.")])
     with ContextEngine.open(f"sqlite:///{path}", settings=ArcSettings()) as engine:
         said = [message.text for message in engine.session("s", user_id="ann").messages()]
