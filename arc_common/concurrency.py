@@ -257,7 +257,8 @@ class Batcher(Generic[K, T, R]):
             for key, call in calls.items():
                 call.result = results.get(key)
                 call.is_done = True
-                call.turn.release()
+                if call is not leader:  # one that stopped waiting as it was to lead has not taken its turn
+                    call.turn.release()
         return len(calls)
 
 

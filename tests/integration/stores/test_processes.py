@@ -415,8 +415,15 @@ def test_an_append_that_is_refused_fails_alone(postgres: PostgresServer) -> None
         admin.execute("ALTER TABLE arc_messages ADD CHECK (message_id NOT LIKE 'bad%')")
     bad, foreign = [SessionKey(f"bad{number}") for number in range(3)], SessionKey("theirs", user_id="ann")
     good = [SessionKey(f"good{number}") for number in range(4)]
-    appends = {**{key: named("bad", 1) for key in bad}, foreign: named("m", 1), **{key: named("m", 20) for key in good}}
-    futures = from_threads(store, appends)
+    appends = {key: named("m", 20) for key in good} | {key: named("bad", 1) for key in bad} | {foreign: named("m", 1)}
+    alternating = [key for pair in zip(good, [*bad, foreign], strict=True) for key in pair]
+    with psycopg.connect(url.replace("+psycopg", "")) as other:
+        other.execute("LOCK TABLE arc_messages IN EXCLUSIVE MODE")  # until appends wait together
+        futures = from_threads(store, {key: appends[key] for key in alternating})
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'arc_messages'::regclass"
+        while (statements := other.execute(waiting).fetchone()) and statements[0] < 2:
+            time.sleep(0.001)
+        other.rollback()
     for key in bad:
         with pytest.raises(StoreError, match="refused"):
             futures[key].result(30)

@@ -1,6 +1,7 @@
 """Calls of several threads that run together, in one call of a function."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -66,6 +67,15 @@ def test_calls_that_come_during_a_run_go_together(work: Work, threads: ThreadPoo
     assert [one.result(LONG) for one in others] == [4, 6, None, 10]
 
 
+def test_a_call_by_itself_runs_once(work: Work, threads: ThreadPoolExecutor) -> None:
+    """It raises its own error, and has no result if its item has none."""
+    batcher = Batcher(work, patience=LONG)
+    with pytest.raises(ValueError, match=r"refused \['a'\]"):
+        threads.submit(batcher.run, "a", -1).result(LONG)
+    assert threads.submit(batcher.run, "a", 0).result(LONG) is None
+    assert work.calls == [{"a": -1}, {"a": 0}]
+
+
 def test_a_run_has_no_two_items_of_one_key(work: Work, threads: ThreadPoolExecutor) -> None:
     batcher = Batcher(work, patience=LONG)
     with held_up(work, lambda: threads.submit(batcher.run, "a", 1)):
@@ -95,6 +105,33 @@ def test_a_run_that_hangs_keeps_no_other_call_waiting(work: Work, threads: Threa
         assert work.begun.acquire(timeout=LONG)
         assert [sorted(items) for items in work.calls] == [["a"], ["b"]]
     assert second.result(LONG) == 4
+
+
+class SlowKey(str):
+    """A key whose second hash waits: that is within the lock under which a run takes the calls that wait."""
+
+    __slots__ = ()
+    hashes = iter(range(10**6))
+    reached, go = threading.Event(), threading.Event()
+
+    def __hash__(self) -> int:
+        if next(SlowKey.hashes) == 1:
+            SlowKey.reached.set()
+            assert SlowKey.go.wait(LONG)
+        return super().__hash__()
+
+
+def test_a_call_that_stops_waiting_as_its_turn_comes_runs(work: Work, threads: ThreadPoolExecutor) -> None:
+    """The call under way hands over to one whose patience has just ended."""
+    batcher = Batcher(work, patience=0.3)
+    with held_up(work, lambda: threads.submit(batcher.run, "a", 1)) as first:
+        others = [threads.submit(batcher.run, SlowKey("b"), item) for item in range(2, 6)]
+        assert SlowKey.reached.wait(LONG)
+        work.go.set()  # the first call ends, and waits for the lock
+        time.sleep(0.6)  # so do the others
+        SlowKey.go.set()
+        assert sorted(one.result(LONG) or 0 for one in others) == [4, 6, 8, 10]
+    assert first.result(LONG) == 2
 
 
 def test_the_main_thread_runs_its_items_by_itself(work: Work, threads: ThreadPoolExecutor) -> None:
