@@ -9,7 +9,9 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psycopg
@@ -405,36 +407,41 @@ def test_a_session_that_is_locked_keeps_no_other_waiting(postgres: PostgresServe
     store.close()
 
 
-def test_an_append_that_is_refused_fails_alone(postgres: PostgresServer) -> None:
-    """A message that the database refuses, and a session of another user, raise in their own threads only."""
+@pytest.fixture
+def refusing(postgres: PostgresServer) -> Iterator[tuple[SqlStore, psycopg.Connection[Any]]]:
+    """Yield a store whose database refuses messages named "bad…", and another connection to the database."""
     url = new_database(postgres)
-    store = SqlStore(url)
-    theirs = SessionKey("theirs", user_id="bob")
-    store.append(theirs, [counted("first")])
-    with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as admin:
-        admin.execute("ALTER TABLE arc_messages ADD CHECK (message_id NOT LIKE 'bad%')")
-    bad, foreign = [SessionKey(f"bad{number}") for number in range(3)], SessionKey("theirs", user_id="ann")
-    good = [SessionKey(f"good{number}") for number in range(4)]
-    appends = {key: named("m", 20) for key in good} | {key: named("bad", 1) for key in bad} | {foreign: named("m", 1)}
-    alternating = [key for pair in zip(good, [*bad, foreign], strict=True) for key in pair]
-    with psycopg.connect(url.replace("+psycopg", "")) as other:
+    with closing(SqlStore(url)) as store, psycopg.connect(url.replace("+psycopg", "")) as other:
+        store.append(SessionKey("theirs", user_id="bob"), [counted("first")])
+        other.execute("ALTER TABLE arc_messages ADD CHECK (message_id NOT LIKE 'bad%')")
+        other.commit()
+        yield store, other
+
+
+def test_an_append_that_is_refused_fails_alone(refusing: tuple[SqlStore, psycopg.Connection[Any]]) -> None:
+    """A message that the database refuses, and a session of another user, raise in their own threads only."""
+    store, other = refusing
+    foreign = SessionKey("theirs", user_id="ann")
+    for part in range(4):  # in most of them, one that is not refused runs the statement
+        good = [SessionKey(f"good{part}{number}") for number in range(4)]
+        bad = [SessionKey(f"bad{part}{number}") for number in range(3)]
         other.execute("LOCK TABLE arc_messages IN EXCLUSIVE MODE")  # until appends wait together
-        futures = from_threads(store, {key: appends[key] for key in alternating})
+        appends = zip(good, [*bad, foreign], strict=True)
+        futures = from_threads(store, {key: named("bad" if key in bad else "m", 3) for pair in appends for key in pair})
         waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'arc_messages'::regclass"
         while (statements := other.execute(waiting).fetchone()) and statements[0] < 2:
             time.sleep(0.001)
         other.rollback()
-    for key in bad:
-        with pytest.raises(StoreError, match="refused"):
+        for key in bad:
+            with pytest.raises(StoreError, match="refused"):
+                futures[key].result(30)
+        with pytest.raises(SessionNotFoundError):
+            futures[foreign].result(30)
+        for key in good:
             futures[key].result(30)
-    with pytest.raises(SessionNotFoundError):
-        futures[foreign].result(30)
-    for key in good:
-        futures[key].result(30)
-        assert len(store.read(key)) == 20
-    assert store.get(bad[0]) is None
-    assert len(store.read(theirs)) == 1
-    store.close()
+            assert len(store.read(key)) == 3
+        assert store.get(bad[0]) is None
+    assert len(store.read(SessionKey("theirs", user_id="bob"))) == 1
 
 
 def test_appends_that_time_out_together_raise_an_error_each(postgres: PostgresServer) -> None:
