@@ -1,14 +1,25 @@
 """No part of a request repeats another."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arc_common import ArcSettings, ContextEngine, ContextWindow, HeuristicTokenCounter, Message
+from arc_common.context import (
+    Costs,
+    Layers,
+    LeftOut,
+    RecalledLine,
+    Request,
+    ViewLimits,
+    build_context_window,
+    build_view,
+)
 from arc_common.context.repetition import Said, body, each_once
-from arc_common.context.request import Layers, RecalledLine
+from arc_common.memories import Pin
 from arc_common.text import analyze, analyze_query
 from arc_common.text.sentences import sentences_of
 
@@ -108,6 +119,58 @@ def test_a_reply_to_what_a_fact_says_stays_only_if_it_may_answer(name: str) -> N
     left, merged = each_once(lines, "recalled", said, corrected=int, room=100)
     assert [line.id for line in left] == ["b"] * stays
     assert [(one.id, one.carrier) for one in merged] == [("a", "fact f1"), ("b", "fact f1")][: 2 - stays]
+
+
+AT = datetime(2026, 11, 20, tzinfo=UTC)
+COPY = "Well, our flight to Lisbon is TP 1234, and it leaves at 07:35!"
+
+
+def line_of(name: str, text: str) -> RecalledLine:
+    order = (AT, "s", int(name[-1])) if name.startswith("m") else None
+    return RecalledLine(name, f"{'' if order else '- 2026-11-20, '}user: {text}", 20, order=order)
+
+
+SAYING: dict[str, dict[str, Any]] = {
+    "pin p1": {"pins": (Pin("p1", FLIGHT, AT),)},
+    "fact f1": {"facts": (f"- 2026-11-20, user: {FLIGHT}",), "fact_ids": ("f1",)},
+    "the summary": {"narrative": f"- 2026-11-20, user: {FLIGHT}"},
+    "message h1": {},
+    "message now": {},
+    "memory y1": {"memories": (line_of("y1", FLIGHT),)},
+    "fact r1": {"recalled": (line_of("r1", FLIGHT),)},
+    "recalled m1": {"messages": (line_of("m1", FLIGHT),)},
+}
+REPEATING = {"memories": ("memory", "y2"), "recalled": ("fact", "r2"), "messages": ("recalled", "m2")}
+PAIRS = [
+    (layer, carrier)
+    for place, layer in enumerate(REPEATING)
+    for carrier, said in SAYING.items()
+    if said.keys().isdisjoint([*REPEATING][place + 1 :])  # what comes later leaves out what is said before
+]
+
+
+@pytest.mark.parametrize("is_view", [False, True], ids=["window", "view"])
+@pytest.mark.parametrize(("layer", "carrier"), PAIRS)
+def test_each_part_leaves_out_what_an_earlier_one_says(layer: str, carrier: str, *, is_view: bool) -> None:
+    """A near-copy counts; the receipt names the item that says the same, and nothing else is left out."""
+    (kind, name), said = REPEATING[layer], SAYING[carrier]
+    other = "We take two suitcases to the old harbour."
+    lines = [line_of(name, COPY), line_of(f"{name[0]}9", other)]
+    layers = Layers(**{**said, layer: (*said.get(layer, ()), *lines)})
+    history = [Message("user", FLIGHT if "h1" in carrier else "Hi.", id="h1"), Message("assistant", "Ok.", id="h2")]
+    asked = Message("user", FLIGHT if "now" in carrier else "So?", id="now")
+    costs = Costs(HeuristicTokenCounter(), {})
+    if is_view:
+        limits = ViewLimits(keep_newest=True)
+        window = build_view(
+            limits, [*history, asked], costs=costs, most=4_000, error_reserve=0, layers=layers,
+            unread=LeftOut(0, 0), notes=(), nearest=20,
+        )  # fmt: skip
+    else:
+        window = build_context_window(Request(asked), history, costs=costs, layers=layers)
+    text = "\n".join(message.text for message in window.messages)
+    assert (text.count("TP 1234"), text.count(other)) == (1, 1)
+    assert [(one.kind, one.id, one.carrier) for one in window.receipt.nearest] == [(kind, name, carrier)]
 
 
 _PLACES = ("harbour", "station", "library", "museum", "market", "stadium")
