@@ -213,7 +213,7 @@ def _statements(sentence: str, language: Language) -> Iterator[str]:
         start
         for start, to in clauses
         if language.seeking.search(plain[start:to])
-        and (is_marked or not language.forbidding.search(plain[start:to]))  # "订单号是 AB-20931，请查一下"
+        and (is_marked or _asks(plain[start:to], language) or not language.forbidding.search(plain[start:to]))
         and not (start and language.relating.match(plain, start))
     ]
     if tag := language.confirming.search(plain, max(0, len(plain) - _TAGGED)):  # it asks about the clause before it
@@ -223,6 +223,12 @@ def _statements(sentence: str, language: Language) -> Iterator[str]:
     only_condition = end < len(sentence) and language.condition.search(stated)
     if stated and not only_condition:
         yield stated
+
+
+def _asks(plain: str, language: Language) -> bool:
+    """Return whether a clause has the form of a question, whatever its mark; requests may be rules: "Book only …"."""
+    found = language.seeking.search(plain)
+    return found is not None and found.lastgroup == "asked"
 
 
 def _cut(sentence: str) -> str:
@@ -455,7 +461,8 @@ def _kind_of_values(plain: str, language: Language, role: Role) -> FactCategory 
         is_decided = (sure or DATES.search(plain)) and (is_about_user or language.deciding.search(plain))
         return FactCategory.NUMERIC if is_decided or IDENTIFIER.search(plain) else None
     is_small_talk = language.chit_chat.search(plain)
-    if language.forbidding.search(plain) and not is_small_talk and not plain.endswith(("?", "？")):
+    is_rule = language.forbidding.search(plain) and not is_small_talk
+    if is_rule and not plain.endswith(("?", "？")) and not _asks(plain, language):
         return FactCategory.CONDITION
     if sure:
         return FactCategory.NUMERIC

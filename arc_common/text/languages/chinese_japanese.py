@@ -26,8 +26,9 @@ CHINESE_JAPANESE = Language(
     ),
     lead_ins=Pattern(rf"^(?:{_PHRASES['interjections']}[，,。、\s!！]{{1,3}})"),
     seeking=Pattern(
-        rf"{_PHRASES['questions']}|{_PHRASES['requests']}|{_PHRASES['recollections']}"
-        r"|么[。\s]*$|[几幾](?!乎)|([\u3400-\u9fff])不\1|(?<![邀申])[请請](?![客假])|どう(?![もぞ])"
+        rf"(?P<asked>[吗嗎か][。！!\s]*$|是不是|是否)|{_PHRASES['questions']}|{_PHRASES['requests']}"
+        rf"|{_PHRASES['recollections']}"
+        r"|么[。\s]*$|[几幾](?!乎)|([\u3400-\u9fff])不\2|(?<![邀申])[请請](?![客假])|どう(?![もぞ])"
         r"|よね[。\s]*$|(?:か|[てで]|(?<!にち|ばん)は)[。\s]*$"
     ),
     confirming=Pattern(rf"[，,、]?\s?{_PHRASES['tags']}[。？?！!\s]*$"),

@@ -33,9 +33,9 @@ ENGLISH = Language(
     ),
     lead_outs=Pattern(rf", {_PHRASES['closings']}\W*$"),
     seeking=Pattern(
-        rf"^(?:{_PHRASES['openings']}[\s,]{{1,2}}){{0,3}}(?:{_AUXILIARY} (?:{_SUBJECT}|{_PHRASES['determiners']}\b"
-        rf"|(?-i:[A-Z]))|\w+n't {_SUBJECT}|any(?:thing|one|body)? \w|(?:{_PHRASES['prepositions']} )?{_ASKS}"
-        rf"|{_PHRASES['requests']}\b(?!-| (?:is|are|was|makes|has)\b))"
+        rf"^(?:{_PHRASES['openings']}[\s,]{{1,2}}){{0,3}}(?:(?P<asked>{_AUXILIARY} (?:{_SUBJECT}|(?-i:[A-Z]))|"
+        rf"{_ASKS}(?! {_SUBJECT}))|{_AUXILIARY} {_PHRASES['determiners']}\b|\w+n't {_SUBJECT}|any(?:thing|one|body)? \w"
+        rf"|(?:{_PHRASES['prepositions']} )?{_ASKS}|{_PHRASES['requests']}\b(?!-| (?:is|are|was|makes|has)\b))"
         rf"|\b(?:wonder|wondering|curious|sure|know|see|asked) (?:{_ASKS}|if\b|whether\b)"
         rf"|\b(?:{_PHRASES['recollections']}|(?:please|what|when|where)\W*$)\b"
     ),

@@ -106,7 +106,7 @@ class Language:
     lead_outs: Pattern = NEVER
     """Closings that a sentence can lose without losing meaning: ", by the way"."""
     seeking: Pattern = NEVER
-    """A clause that asks or requests: "what is …", "could you …", "book …", "let me know"."""
+    """A clause that asks (as the group `asked`, surely) or requests: "what is …", "book …", "let me know"."""
     confirming: Pattern = NEVER
     """A tag, with or without a question mark, that asks about the clause before it: ", right", "isn't it"."""
     relating: Pattern = NEVER

@@ -47,6 +47,8 @@ ENDS = {
         ("I work at Samsung", "I no longer work at Samsung"),
         ("My budget is $700", "My budget is now $900"),
         ("Our choir sings at 18:00", "Our choir now sings at 19:30"),
+        ("Our choir sings at 18:00", "Our choir sings at 19:30 instead"),
+        ("Our choir sings at 18:00", "From now on our choir sings at 19:30"),
         ("Der Termin ist am Montag", "Der Termin wurde auf Donnerstag verschoben"),
         ("회의는 월요일이에요", "회의가 목요일로 변경됐어요"),
         ("会议是3点", "会议改到4点"),

@@ -87,6 +87,7 @@ RULES = {
         Deniz hates grey so no grey anywhere
         Total budget is 48k, we can't go over
         Yes but only automatic
+        What I can't eat is nuts
         Max doesn't like the heat so nothing inland please
     """,
     "German": """
@@ -106,6 +107,7 @@ RULES = {
         1박에 15만원까지는 괜찮아요
         15만원 이하로 부탁해요
         암스테르담만 아니면 돼요
+        저는 채식주의자니까요
     """,
     "Chinese and Japanese": """
         不要在九点前预订
@@ -135,6 +137,7 @@ NOTHING = {
         Sag mir etwas über Bezirk 7
         7번 구역에 대해 알려줘
         推荐一家餐馆
+        查一下我的订单AB-20931
     """,
     "questions": """
         Do you like tea?
@@ -157,6 +160,22 @@ NOTHING = {
         내일 날씨가 어떨까요?
         커피 좋아하세요?
         東京の人口は何人ですか
+        我现在住在哪个城市
+        私は東京のどこに住んでいますか
+    """,
+    "unmarked questions about rules": """
+        am i allergic to nuts
+        is my daughter vegan
+        isn't Arjun vegetarian
+        which airline should I never book
+        where am I not allowed to park
+        bin ich allergisch gegen Nüsse
+        warum darf ich nicht vor 9 buchen
+        저는 땅콩 알레르기가 있나요
+        제가 채식주의자인가요
+        我对花生过敏吗
+        我是不是对花生过敏
+        ペットは禁止ですか
     """,
     "suppositions": """
         What if I lived in Paris?
@@ -167,6 +186,10 @@ NOTHING = {
         Vielleicht ziehe ich im Mai nach Köln
         아마 5월에 부산으로 이사할 것 같아요
         たぶん私は5月に東京へ引っ越します
+        仮に私が東京に住んでいるとします
+        假如我住在北京，我会养一只狗
+        我可能五月搬到北京
+        In theory my budget is 900 euros
         Was wäre, wenn ich in Köln wohnen würde?
     """,
     "guesses": """
@@ -228,6 +251,7 @@ NOTHING = {
         오늘 정말 재미있었어요!
         신경 쓰지 마세요
         谢谢，你好
+        太好了，我很期待周五
         海底捞说没有包间了，只有八点的
     """,
     "what others say": """
@@ -409,7 +433,7 @@ def test_a_need_that_nobody_has_is_no_rule() -> None:
 
 
 def test_a_question_is_no_excerpt_for_its_day_alone() -> None:
-    for text in ("Shall we have hotpot on Friday?", "大家周五晚上吃火锅吗？"):
+    for text in ("Shall we have hotpot on Friday?", "大家周五晚上吃火锅吗？", "and which index must not be dropped"):
         assert excerpts_of([Message("user", text, id="a")], facts=[]) == [], text
 
 
@@ -562,7 +586,14 @@ def test_an_assistant_states_decisions_ids_and_dates() -> None:
     told = "Your booking is confirmed under PNR X7Q2LM", "I've booked a table for two at 7:30 pm on Friday"
     for text in (*told, "Your ticket has the number QX-22091"):
         assert values(text, "assistant") == [text]
-    for text in ("You could visit the museum at 10 am", "I love hiking in the Alps", "How about Friday at 7 pm?"):
+    for text in (
+        "You could visit the museum at 10 am",
+        "I love hiking in the Alps",
+        "How about Friday at 7 pm?",
+        "Maybe your ticket has the number QX-22091",
+        "You can use the number QX-22091",
+        f"{told[0]}. {'Many more tips follow on this page. ' * 50}",
+    ):
         assert values(text, "assistant") == []
 
 

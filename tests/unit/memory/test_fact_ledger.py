@@ -330,7 +330,9 @@ def test_a_fact_that_is_half_overtaken_is_followed_by_the_later_one() -> None:
     ]  # fmt: skip
     shown = adopted_facts(facts, max_tokens=1_000, count=characters)
     assert [fact.id for fact in shown] == ["out", "change", "cat"]
-    assert [fact.id for fact in adopted_facts(facts[:1] + facts[2:], max_tokens=50, count=characters)] == ["change"]
+    for importance in (0.5, 0.9):
+        both = [replace(facts[0], importance=importance), facts[2]]
+        assert [fact.id for fact in adopted_facts(both, max_tokens=50, count=characters)] == ["change"]
     lines, _ = FactIndex(facts, count=len).search("When do we fly out?", top_k=5, boundary=40, adopted=())
     assert [line.id for line in lines] == ["out", "change"]
 
