@@ -23,6 +23,7 @@ ArcError
 
 import re
 from datetime import datetime
+from shlex import quote
 from typing import Any
 
 HIDDEN = "**********"
@@ -169,10 +170,10 @@ class MissingDependencyError(ConfigurationError, ImportError):
     Args:
         feature: The class or function that needs it.
         package: The package that could not be imported.
-        extra: The extra of `arc-context-engine` that installs it.
+        extra: The extra of `arc-context-engine` that installs it; `None` if none does.
     """
 
-    def __init__(self, feature: str, *, package: str, extra: str) -> None:
+    def __init__(self, feature: str, *, package: str, extra: str | None) -> None:
         self.feature = feature
         self.package = package
         self.extra = extra
@@ -180,9 +181,10 @@ class MissingDependencyError(ConfigurationError, ImportError):
 
     def __str__(self) -> str:
         reason = f" ({self.__cause__})" if self.__cause__ else ""
+        wanted = self.package if self.extra is None else f"arc-context-engine[{self.extra}]"
         return (
             f"{self.feature} needs the package {self.package!r}, which could not be imported{reason}: "
-            f"pip install -U 'arc-context-engine[{self.extra}]'"
+            f"pip install -U {quote(wanted)}"
         )
 
 

@@ -26,14 +26,18 @@ class ArchiveObjects:
         self._opened: tuple[int, Any, str] | None = None
         protocol = url.partition("://")[0] if "://" in url else "file" if url.strip() else ""
         try:
-            import fsspec  # noqa: PLC0415 - an optional dependency
+            from fsspec.registry import get_filesystem_class, known_implementations  # noqa: PLC0415 - optional
         except ImportError as error:
             raise MissingDependencyError("the archive", package="fsspec", extra="archive") from error
         try:
-            fsspec.get_filesystem_class(protocol)
+            get_filesystem_class(protocol)
         except ImportError as error:
-            package = "s3fs" if protocol in ("s3", "s3a") else protocol
-            raise MissingDependencyError(f"an archive on {protocol}://", package=package, extra="archive") from error
+            package = known_implementations[protocol]["class"].partition(".")[0]
+            raise MissingDependencyError(
+                f"archive.url {hide_password(url)!r}",
+                package=f"fsspec[{protocol}]" if package == "fsspec" else package,
+                extra="archive" if package == "s3fs" else None,
+            ) from error
         except ValueError as error:
             raise ConfigurationError(
                 f"archive.url: got {hide_password(url)!r}, expected a path, s3://bucket/folder or another address that "

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -21,6 +22,7 @@ from arc_common import (
     ContextEngine,
     ConversationDeletedError,
     InvalidInputError,
+    MissingDependencyError,
     SessionNotFoundError,
 )
 from arc_common.messages import Message
@@ -291,6 +293,26 @@ def test_an_import_names_no_objects(
     file.write_text("".join(f"{json.dumps(one)}\n" for one in (lines[0], {"arc_stray_objects": [stray]})))
     with pytest.raises(InvalidInputError, match="arc_stray_objects"):
         engine.admin.import_(file)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "module", "command"),
+    [
+        ("s3a", "s3fs", "'arc-context-engine[archive]'"),
+        ("gs", "gcsfs", "gcsfs"),
+        ("az", "adlfs", "adlfs"),
+        ("abfs", "adlfs", "adlfs"),
+        ("sftp", "paramiko", "'fsspec[sftp]'"),
+    ],
+)
+def test_the_package_of_an_archive_s_file_system_is_named(
+    monkeypatch: pytest.MonkeyPatch, protocol: str, module: str, command: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingDependencyError) as caught:
+        ContextEngine.open(settings=ArcSettings(archive={"url": f"{protocol}://ann:secret@chats/a"}))
+    assert str(caught.value).startswith(f"archive.url '{protocol}://ann:***@chats/a' needs the package")
+    assert str(caught.value).endswith(f": pip install -U {command}")
 
 
 def test_an_archive_must_be_usable(opened: Callable[..., ContextEngine], tmp_path: Path) -> None:
