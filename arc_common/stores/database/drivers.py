@@ -444,11 +444,8 @@ def _code(error: StoreError) -> str | None:
 
 
 def _translated(failure: Exception, engine: Engine, *, unavailable: bool) -> StoreError:
-    url = engine.url.render_as_string(hide_password=False)
-    if isinstance(failure, SQLAlchemyError):
-        cause = getattr(failure, "orig", None) or failure
-        return StoreUnavailableError(f"the database can't be reached: {scrubbed(str(cause), url)}")
-    if unavailable:
+    if unavailable or isinstance(failure, SQLAlchemyError):
+        url = engine.url.render_as_string(hide_password=False)
         return StoreUnavailableError(f"the database can't be used: {scrubbed(str(failure), url)}")
     pooled = getattr(failure, "sqlstate", None) in _UNPREPARED
     return StoreError(f"the database refused a statement: {failure}{_POOLED if pooled else ''}")

@@ -19,7 +19,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import Engine, create_engine, inspect, text
+from sqlalchemy import Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
@@ -339,6 +339,21 @@ def test_a_wrong_password(postgres: PostgresServer) -> None:
         store.read(KEY)
     assert "secret" not in str(caught.value)
     store.close()
+
+
+def test_a_login_that_fails_later(postgres_database: Callable[[], str]) -> None:
+    """If what makes an application's connections quotes the password in its error, ours does not."""
+    engine = create_engine(postgres_database().replace("arc@", "arc:secret@"))
+    with closing(SqlStore(engine)) as store:
+        store.read(KEY)
+        engine.dispose()
+
+        @event.listens_for(engine, "do_connect")
+        def connect(*_: object) -> None:
+            raise psycopg.OperationalError("the token 'secret' of arc has expired")
+
+        with pytest.raises(StoreUnavailableError, match=r"'\*\*\*' of arc has expired"):
+            store.read(KEY)
 
 
 def test_connections_that_the_server_ended(postgres: PostgresServer, postgres_database: Callable[[], str]) -> None:
