@@ -41,7 +41,8 @@ _ROUNDING = 1e-6
 """The least standard deviation that makes a difference: cosines of the same text differ by the rounding of floats."""
 _GOOD = 0.35
 """The score, with its passage, from which matches may fill all the room. A lower one lets turns about something else
-recall more."""
+recall more. Where half as good a match filled half of the room, such turns recalled a quarter more tokens, and LoCoMo's
+questions found .1 of 100 messages more."""
 _WINDOW = 60
 """Terms of a short message with its neighbours. A longer one shares more words by chance. Measured by the root of its
 length, turns about something else recall 11 % less in chats with long answers, and everything else finds the same.
@@ -129,13 +130,14 @@ def relevant(
 def share_of_room(relevant: Sequence[Recalled], found: FoundMessages) -> float:
     """Return the share of the room that relevant messages may fill: all of it if the best is a good match by words.
 
-    It is better the shorter it is. A meaning is never a chance match, so with vectors they may fill all of it.
+    It is better the shorter it is, and half as good a match fills a quarter. With vectors they may fill all of it: what
+    a statement in other words needs is hardly nearer to it than a message about something else.
     """
     if not relevant or found.near or found.lengths is None:
         return float(bool(relevant))
     lengths = found.lengths[[found.rows[one.place] for one in relevant]]
     good = np.array([one.score for one in relevant]) * np.sqrt(_WINDOW / np.maximum(lengths, _WINDOW))
-    return min(1.0, float(good.max()) / _GOOD)
+    return min(1.0, float(good.max()) / _GOOD) ** 2
 
 
 @cached_text(64)  # a turn asks one question
