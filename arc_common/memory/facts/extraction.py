@@ -91,7 +91,7 @@ def extract_facts(
         if message.role is Role.USER:
             by_user = found
             # "Ref MS-20931" says nothing; "New one: MS-20931" changes what was said before
-            found = [fact for fact in found if IN_REPLY in fact.value or not _is_value(fact.value, most=_LABEL)]
+            found = [fact for fact in found if IN_REPLY in fact.value or not is_bare_value(fact.value, most=_LABEL)]
         else:  # "Noted: …" says nothing new
             found = [fact for fact in found if not any(has_values(one.value, fact.value) for one in by_user)]
         for fact in found:
@@ -115,7 +115,7 @@ def with_answered(messages: Sequence[Message]) -> Iterator[tuple[Message, Messag
 
 def answering(fact: ProposedFact, answered: Message | None) -> ProposedFact:
     """Return a fact with the question or the assistant's statement that it answers, if it states nothing alone."""
-    is_value = _is_value(fact.value, most=_REPLY) or _is_limit(_ruled(fact.value))
+    is_value = is_bare_value(fact.value, most=_REPLY) or _is_limit(_ruled(fact.value))
     if answered is None or not (is_value or (len(fact.value.split()) <= _REPLY and _is_unclear(fact.value))):
         return fact
     said = (sentences_of(answered.text) or [""])[-1]
@@ -143,7 +143,7 @@ def _is_limit(ruled: re.Match[str] | None) -> bool:
     return ruled is not None and ruled.lastgroup == "limit"
 
 
-def _is_value(text: str, *, most: int = _FEW) -> bool:
+def is_bare_value(text: str, *, most: int = _FEW) -> bool:
     """Return whether a text of at most `most` words is only a value ("HB-4471902") and no statement."""
     plain, language = text.translate(QUOTES), detect(text)
     forms = language.asserting, language.oneself, language.forbidding, language.deciding
@@ -174,7 +174,7 @@ def _stated(text: str, role: Role) -> Sequence[ProposedFact]:
         language = detect(sentence)
         for said in _statements(sentence, language):
             stated = said
-            is_value = CONCRETE.search(said) and _is_value(said)
+            is_value = CONCRETE.search(said) and is_bare_value(said)
             concrete = CONCRETE.search(said) if language.vague.match(said) else None
             follows = before and len(before) < _LONGEST // 2 and not language.chit_chat.search(before)
             if follows and (is_value or (concrete and concrete["sure"])):
@@ -284,9 +284,9 @@ def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: in
         return None
     if ruled is not None:
         is_whole = is_own or is_told or not language.is_spaced or len(plain.split()) >= _FORBIDDING
-        is_clear = is_limit or (is_whole and not _is_vague(plain, language, least=1))
+        is_clear = is_limit or (is_whole and not is_vague(plain, language, least=1))
         return FactCategory.CONDITION if is_clear else None
-    if _is_vague(plain, language, least=_NAMED) or language.wanting.search(plain):
+    if is_vague(plain, language, least=_NAMED) or language.wanting.search(plain):
         return None
     if language.condition.search(plain) and len(clauses_of(plain)) < 2:
         return None
@@ -321,7 +321,7 @@ def _identifies(plain: str, language: Language) -> bool:
     )
 
 
-def _is_vague(plain: str, language: Language, *, least: int) -> bool:
+def is_vague(plain: str, language: Language, *, least: int) -> bool:
     """Return whether a statement has a bare "this", or a pronoun with fewer than `least` specific words before it."""
     pronouns = list(language.vague.finditer(plain))
     if any(pronoun.lastgroup == "bare" for pronoun in pronouns):
@@ -334,7 +334,7 @@ def _of_assistant(plain: str, language: Language, *, is_long: bool) -> FactCateg
     if is_long or any(form.search(plain) for form in (language.chit_chat, language.wanting, language.supposition)):
         return None
     is_about = language.listener.search(plain) or language.oneself.search(plain)
-    if _is_vague(plain, language, least=1):
+    if is_vague(plain, language, least=1):
         return None
     if language.deciding.search(plain) and is_about and CONCRETE.search(plain):
         return FactCategory.DECISION
@@ -399,7 +399,7 @@ def _weighed(excerpt: ProposedFact) -> ProposedFact:
 
 def _is_unclear(text: str) -> bool:
     """Return whether a reader can't tell what a text is about: "It's 180.", "20 minutes."."""
-    return _is_value(text) or _is_vague(text.translate(QUOTES), detect(text), least=_OF_CLAUSE)
+    return is_bare_value(text) or is_vague(text.translate(QUOTES), detect(text), least=_OF_CLAUSE)
 
 
 def _names_subject(sentence: str, language: Language) -> bool:

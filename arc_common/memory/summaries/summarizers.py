@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -15,10 +15,11 @@ from rapidfuzz import fuzz
 from arc_common.concurrency import give_way
 from arc_common.context.repetition import Said, without_lead_in
 from arc_common.exceptions import InvalidInputError, ModelCallError, SummaryFailedError
-from arc_common.facts import Fact
+from arc_common.facts import IN_REPLY, Fact
 from arc_common.memory.facts.fidelity import has_values
 from arc_common.memory.own_words import learnable
 from arc_common.memory.services import Services
+from arc_common.memory.summaries.open_points import QUESTION_MARKS, Dialogue, Place, asks, is_telling, terms_of
 from arc_common.messages import Message, Role
 from arc_common.model_calls import GuardedChatModel
 from arc_common.prompts.context import speaker_of, spoken
@@ -35,15 +36,13 @@ from arc_common.prompts.summary import (
 )
 from arc_common.protocols import ChatModel, TokenCounter
 from arc_common.text import analyze
-from arc_common.text.analyzer import content_words, words_of
-from arc_common.text.languages.korean import strip_particles
+from arc_common.text.analyzer import words_of
 from arc_common.text.languages.registry import ADDRESSED, CONCRETE, DATES, NAMES, detect
-from arc_common.text.sentences import announces, rough_tokens, sentences_of
+from arc_common.text.sentences import rough_tokens, sentences_of
 
 MAX_SENTENCES = 240
 """The most sentences that are compared with each other; each message contributes its share."""
 
-_TERMS = 60
 _TOO_SIMILAR = 0.5
 """The cosine above which two sentences say the same."""
 
@@ -53,20 +52,20 @@ _OWN, _GENERAL = 0.6, 0.3
 """The weights of a sentence without a value, date, name or decision: with a word for its speaker, and without one."""
 _LEAST = 0.2
 """The least centrality of a sentence, as a share of the best: room that is left is no reason to fill it. So 46 % of a
-summary's lines are evidence for one of LoCoMo's questions, not 39 %, and it takes 1 to 11 % fewer tokens."""
+summary's lines were evidence for one of LoCoMo's questions, not 39 %, and it took 1 to 11 % fewer tokens."""
 _NEW = 1
 """The most further specific words of a reply that only confirms what it answers."""
 _STATED = 0.2
 """The weight of a sentence that a fact repeats; not 0, because few of the facts may fit the prompt."""
-_QUESTION_MARKS = ("?", "？")
 _EXCERPT = re.compile(r"- ((?:\d{4}-\d\d-\d\d, )?[^:\n]{1,80}): (.+)")
 _ASIDE = re.compile(r"\s*\[[^\[\]\n]*\s[^\[\]\n]*\]\s*$", re.MULTILINE)
 """A remark in brackets at a line's end ("[shares a photo of a dog]") is not part of anybody's words."""
+_READ = 4
+"""Read this many times as many of a message's sentences as are compared."""
 _SKIPPED = " … "
+_STOPS = ".。!！"
 _MOST_MISSES = 16
 """Stop after this many sentences in a row that do not fit."""
-_SHORTEST = 4
-"""The least (approximate) tokens of a telling sentence, unlike "Yes, please." or "Hey Ann!"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +79,21 @@ class _Said:
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    of: int
-    place: int
+    at: Place
     said: _Said
     text: str
     terms: Counter[str]
     is_specific: bool
     is_said: bool
+    needs: "_Sentence | None" = None
+    """The sentence before this one, without which it says nothing."""
+    is_kept: bool = False
+    """An agreement, or a question or decision that is left open: nothing else in the prompt may tell it."""
+
+    @property
+    def parts(self) -> "list[_Sentence]":
+        """Return the sentence, behind the one that it needs from the same message."""
+        return [self.needs, self] if self.needs and self.needs.at[0] == self.at[0] else [self]
 
 
 class RuleBasedSummarizer:
@@ -95,76 +102,100 @@ class RuleBasedSummarizer:
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
 
-    def narrative(self, messages: Sequence[Message], *, max_tokens: int, facts: Sequence[str] = ()) -> str:
+    def narrative(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int,
+        facts: Sequence[str] = (),
+        following: Sequence[Message] = (),
+    ) -> str:
         """Return the most central sentences in conversation order, as lines: `- 2026-11-20, user: …`.
 
         - A line holds the chosen sentences of one message, whole; "…" stands for skipped ones.
-        - Sentences that repeat facts, questions and courtesies are chosen last; remarks in brackets are left out.
+        - Agreements, and questions and decisions that are still open after the `following` messages, are chosen first,
+          and other topics before more of the same.
+        - Sentences that repeat facts, other questions and courtesies are chosen last; remarks in brackets are left out.
+        - A sentence that says nothing alone ("It's 180.") comes with the one before it, or not at all.
         """
-        spoken = [message for message in messages if message.text.strip() and not message.made_by_arc]
-        said = [_Said(_head(message), message.role, _ASIDE.sub("", message.text)) for message in spoken]
-        return self._central([line for line in said if line.role in _ROLE_WEIGHT] or said, max_tokens, facts)
+        said, later = map(_said_in, (messages, following))
+        return self._central([line for line in said if line.role in _ROLE_WEIGHT] or said, max_tokens, facts, later)
 
     def retold(self, narratives: Sequence[str], *, max_tokens: int) -> str:
         """Return the most central sentences of narratives, unchanged and in order."""
         return self._central([_spoken(line) for text in narratives for line in text.splitlines()], max_tokens)
 
-    def _central(self, said: Sequence[_Said], max_tokens: int, facts: Sequence[str] = ()) -> str:
+    def _central(
+        self, said: Sequence[_Said], max_tokens: int, facts: Sequence[str] = (), later: Sequence[_Said] = ()
+    ) -> str:
         if max_tokens < 1:
             raise InvalidInputError("max_tokens", max_tokens, "a number from 1 up")
-        sentences = self._sentences(said, facts)
+        sentences = self._sentences(said, facts, later)
         if not sentences:
             return ""
-        chosen: list[int] = []
         vectors = self._vectors(sentences)
-        ranked = self._ranked(sentences, vectors)
-        text, misses = "", 0
-        for index in ranked:
+        similar, prior = vectors @ vectors.T, self._priors(sentences)
+        centrality = prior * (similar @ prior)  # a random walk over the graph would leave an isolated one its weight
+        left = centrality >= _LEAST * centrality.max()
+        left |= np.array([one.is_said or one.is_kept for one in sentences])
+        covered = np.zeros(len(sentences))
+        shown: dict[Place, _Sentence] = {}
+        text, misses, best = "", 0, -1
+        while left.any() and misses < _MOST_MISSES:
             give_way()
-            if chosen and (vectors[chosen] @ vectors[index]).max() > _TOO_SIMILAR:
-                continue
-            longer = _rendered([sentences[i] for i in sorted([*chosen, index])])
-            if rough_tokens(longer) > 2 * max_tokens or self._counter.count(longer) > max_tokens:
+            gains = np.round(prior * (np.maximum(similar - covered, 0.0) @ prior), 12)  # other topics than told so far
+            index = max(np.flatnonzero(left).tolist(), key=lambda i: (sentences[i].is_kept, gains[i]))
+            left[index] = False
+            best = index if best < 0 else best
+            longer = shown | {part.at: part for part in sentences[index].parts}
+            told = _rendered(longer)
+            if rough_tokens(told) > 2 * max_tokens or self._counter.count(told) > max_tokens:
                 misses += 1
-                if misses == _MOST_MISSES:
-                    break
                 continue
-            chosen.append(index)
-            text, misses = longer, 0
-        return text or cut_to_tokens(_rendered([sentences[ranked[0]]]), max_tokens, self._counter.count)
+            text, shown, misses = told, longer, 0
+            covered = np.maximum(covered, similar[index])
+            left &= similar[index] <= _TOO_SIMILAR
+        return text or cut_to_tokens(_rendered({(0, 0): sentences[best]}), max_tokens, self._counter.count)
 
-    def _sentences(self, said: Sequence[_Said], facts: Sequence[str]) -> list[_Sentence]:
+    def _sentences(self, said: Sequence[_Said], facts: Sequence[str], later: Sequence[_Said]) -> list[_Sentence]:
         if not said:
             return []
         each = max(1, MAX_SENTENCES // len(said))
         known = Said([one.text for one in said] if facts else [])
         for fact in facts:
             known.add("fact", fact)
-        found = []
         speakers = {word.casefold() for one in said for word in words_of(one.head)}
-        for of, one in enumerate(said[:MAX_SENTENCES]):
+        said = said[:MAX_SENTENCES]
+        parts = [sentences_of(one.text[: each * 2_000])[: _READ * each] for one in (*said, *later)]
+        dialogue = Dialogue([one.head.rpartition(", ")[2] for one in (*said, *later)], parts)
+        kept = dialogue.kept() if said[0].role else ()
+
+        def made(at: Place) -> _Sentence:
+            one, text = said[at[0]], parts[at[0]][at[1]]
+            is_specific = _is_specific(text, one.role, speakers)
+            return _Sentence(at, one, text, terms_of(text, speakers), is_specific, bool(known.says(text)))
+
+        found: list[_Sentence] = []
+        for of, one in enumerate(said):
             give_way()
-            whole = list(enumerate(sentences_of(one.text[: each * 2_000])))
-            telling = [one for one in whole if _is_telling(one[1])]
+            whole = range(len(parts[of]))
+            telling = [place for place in whole if is_telling(parts[of][place]) or (of, place) in kept]
             if of and [said[of - 1].role, one.role] == [Role.USER, Role.ASSISTANT]:
                 before = said[of - 1].text[: each * 2_000]
-                heard = _terms(before, frozenset()).keys()
-                telling = [one for one in telling if not _echoes(one[1], before, heard)]
-            found += [
-                _Sentence(
-                    of,
-                    place,
-                    one,
-                    sentence,
-                    _terms(sentence, speakers),
-                    _is_specific(sentence, one.role, speakers),
-                    bool(known.says(sentence)),
-                )
-                for place, sentence in (telling or whole)[:each]
-            ]
-        found = [one for one in found if _is_telling(one.text)] or found
+                heard = terms_of(before).keys()
+                telling = [place for place in telling if not _echoes(parts[of][place], before, heard)]
+            found += [made((of, place)) for place in (telling or whole)[:each]]
+        found = [one for one in found if is_telling(one.text) or one.at in kept] or found
         again = asked_again([(str(one.said.role), one.text) for one in found])
-        return [one for place, one in enumerate(found) if place not in again]
+        found = [one for place, one in enumerate(found) if place not in again]
+        clear = []
+        for sentence in found:
+            at = sentence.at
+            needed = dialogue.needed(at) if sentence.said.role else at
+            if needed or at in kept:
+                needs = made(needed) if needed and needed != at else None
+                clear.append(replace(sentence, needs=needs, is_kept=at in kept and not sentence.is_said))
+        return clear or found
 
     def _vectors(self, sentences: Sequence[_Sentence]) -> NDArray[np.float64]:
         """Return the sentences' TF-IDF vectors, normalised to length 1: shape (sentences, terms), float64."""
@@ -180,34 +211,14 @@ class RuleBasedSummarizer:
         vectors /= np.where(lengths > 0.0, lengths, 1.0)
         return vectors
 
-    def _ranked(self, sentences: Sequence[_Sentence], vectors: NDArray[np.float64]) -> list[int]:
-        """Rank the places of the sentences that are central enough, the most central first; ties by place."""
+    def _priors(self, sentences: Sequence[_Sentence]) -> NDArray[np.float64]:
+        """Return the sentences' weights on their own: shape (sentences,), float64."""
         weights = []
-        spoken = Counter(sentence.of for sentence in sentences)
+        spoken = Counter(sentence.at[0] for sentence in sentences)
         for sentence in sentences:
             give_way()
-            weights.append(_prior(sentence) / math.sqrt(spoken[sentence.of]))  # a pasted page is not the topic
-        prior = np.array(weights)
-        similar = vectors @ (vectors.T @ prior)  # the sum of the cosines with all sentences, weighted
-        centrality = prior * similar  # a random walk over the graph would leave an isolated sentence all its weight
-        least = _LEAST * centrality.max()
-        order = np.argsort(-np.round(centrality, 12), kind="stable")
-        return [int(i) for i in order if centrality[i] >= least or sentences[i].is_said]
-
-
-def _terms(sentence: str, speakers: Set[str]) -> Counter[str]:
-    """Return a sentence's specific words; of scripts without spaces, as character pairs."""
-    words = [strip_particles(word.casefold()) for word in content_words(sentence)[:_TERMS]]
-    named = {word for word in words if word in speakers}
-    terms: Counter[str] = Counter()
-    for word in words:
-        if word in named and len(named) == 1:  # one name may be the listener's
-            continue
-        if "\u3040" <= word[0] <= "\u9fff" and len(word) > 1:
-            terms.update(word[i : i + 2] for i in range(len(word) - 1))
-        else:
-            terms[word] += 1
-    return terms
+            weights.append(_prior(sentence) / math.sqrt(spoken[sentence.at[0]]))  # a pasted page is not the topic
+        return np.array(weights)
 
 
 def asked_again(lines: Sequence[tuple[str, str]]) -> set[int]:
@@ -215,25 +226,20 @@ def asked_again(lines: Sequence[tuple[str, str]]) -> set[int]:
     later, again = set[tuple[str, frozenset[str]]](), set[int]()
     for place in range(len(lines) - 1, -1, -1):
         speaker, text = lines[place]
-        if text.endswith(_QUESTION_MARKS):
+        if text.endswith(QUESTION_MARKS):
             found = () if detect(text).capitalises_nouns else NAMES.findall(text)
             names = {name.casefold() for name in found}
-            asked = speaker, frozenset(_terms(re.sub(r"\d+", "", text), names).keys() - names)
+            asked = speaker, frozenset(terms_of(re.sub(r"\d+", "", text), names).keys() - names)
             again |= {place} if asked in later else set()
             later |= {asked} if len(asked[1]) > 1 else set()  # "What about Rome?"
     return again
-
-
-def _is_telling(sentence: str) -> bool:
-    """Return whether a sentence says something alone."""
-    return rough_tokens(without_lead_in(sentence)) >= _SHORTEST and not announces(sentence)
 
 
 def _echoes(sentence: str, before: str, terms: Set[str]) -> bool:
     """Return whether a reply only confirms values of the text before, which has these terms: "Noted: at 9:30."."""
     if not any(form.search(sentence) for form in (CONCRETE, DATES)):
         return False
-    return len(_terms(sentence, frozenset()).keys() - terms) <= _NEW and has_values(before, sentence)
+    return len(terms_of(sentence).keys() - terms) <= _NEW and has_values(before, sentence)
 
 
 def _is_specific(sentence: str, role: Role | None, speakers: Set[str]) -> bool:
@@ -254,25 +260,32 @@ def _prior(sentence: _Sentence) -> float:
     weight = (_ROLE_WEIGHT.get(role, 0.5) if role else 1.0) * (0.3 + min(len(sentence.terms), 8) / 8)
     if language.chit_chat.search(sentence.text.lower()):
         weight *= 0.4
-    if sentence.text.rstrip(")）”\"' ").endswith(_QUESTION_MARKS) or (
-        role is not Role.USER and language.seeking.search(sentence.text)
-    ):
+    is_asked = asks(sentence.text) if role is not Role.USER else sentence.text.endswith(QUESTION_MARKS)
+    if is_asked and role and not sentence.is_kept:
         weight *= _ASKED  # a question without its answer tells little
     if not sentence.is_specific:
         weight *= _OWN if language.oneself.search(sentence.text) else _GENERAL
     return weight * (_STATED if sentence.is_said else 1.0)
 
 
-def _rendered(sentences: Sequence[_Sentence]) -> str:
+def _rendered(shown: Mapping[Place, _Sentence]) -> str:
     lines: list[str] = []
     before: _Sentence | None = None
-    for one in sentences:
-        if before is not None and one.of == before.of:
-            lines[-1] += (" " if one.place == before.place + 1 else _SKIPPED) + one.text
+    for _, one in sorted(shown.items()):
+        text = one.text
+        if one.needs and one.needs.at not in shown:
+            text = f"{text.rstrip(_STOPS)}{IN_REPLY}{one.needs.text})"
+        if before is not None and one.at[0] == before.at[0]:
+            lines[-1] += (" " if one.at[1] == before.at[1] + 1 else _SKIPPED) + text
         else:
-            lines.append(f"- {one.said.head}: {one.text}" if one.said.head else one.text)
+            lines.append(f"- {one.said.head}: {text}" if one.said.head else text)
         before = one
     return "\n".join(lines)
+
+
+def _said_in(messages: Sequence[Message]) -> list[_Said]:
+    spoken = [message for message in messages if message.text.strip() and not message.made_by_arc]
+    return [_Said(_head(message), message.role, _ASIDE.sub("", message.text)) for message in spoken]
 
 
 def _head(message: Message) -> str:

@@ -220,18 +220,18 @@ class SummaryWriter:
 
     def _leaf_by_rules(self, key: SessionKey, plan: Plan, *, epoch: int) -> bool:
         self._given_up.discard((key, *_place(plan)))  # its messages are not the ones that the model failed at
-        asked, sources = self._asked_and_sources(key, plan)
+        asked, sources, following = self._read(key, plan)
         messages = [stored.message for stored in sources]
         give_way()
         facts = self._guarded([(fact, "rules") for fact in _facts(messages, asked)], messages, asked)
         most, known = self._settings.leaf_narrative_tokens, [fact.value for fact, _ in facts]
-        narrative = self._rules.narrative(learnable(messages), max_tokens=most, facts=known)
+        narrative = self._rules.narrative(_own_side(messages), max_tokens=most, facts=known, following=following)
         segment = self._segment(plan, sources, narrative, "rules")
         merge = partial(self._with_facts, key, segment, messages, facts)
         return self._commit_leaf(key, merge, lease=None, epoch=epoch)
 
     def _leaf_by_model(self, key: SessionKey, plan: Plan, lease: Lease) -> bool:
-        asked, sources = self._asked_and_sources(key, plan)
+        asked, sources, following = self._read(key, plan)
         messages = [stored.message for stored in sources]
         said = sum(stored.tokens for stored in sources)
         known = self._store.facts(key, limit=_KNOWN_FACTS)
@@ -245,10 +245,10 @@ class SummaryWriter:
         if summary is None:
             return False
         facts, ungrounded = self._checked(summary, messages, asked)
-        own = learnable(messages)
-        text = spoken(own)
+        text = spoken(learnable(messages))
         guarded = without_inventions(summary.narrative, text, untrusted=spoken(messages))
-        narrative = guarded or self._rules.narrative(own, max_tokens=self._settings.leaf_narrative_tokens)
+        most = self._settings.leaf_narrative_tokens
+        narrative = guarded or self._rules.narrative(_own_side(messages), max_tokens=most, following=following)
         segment = self._segment(plan, sources, narrative, "model")
         named = set(summary.removed_keys)
         ends = self._services.contradictions.contradicts
@@ -391,11 +391,12 @@ class SummaryWriter:
     def _sources(self, key: SessionKey, plan: Plan) -> list[StoredMessage]:
         return [self._dated(one) for one in self._services.store.read(key, before=plan.end + 1, after=plan.start - 1)]
 
-    def _asked_and_sources(self, key: SessionKey, plan: Plan) -> tuple[list[Message], list[StoredMessage]]:
-        """Return the assistant's message right before a leaf, which its first message may answer, and the leaf's."""
-        read = self._sources(key, replace(plan, start=max(plan.start - 1, 1)))
+    def _read(self, key: SessionKey, plan: Plan) -> tuple[list[Message], list[StoredMessage], list[Message]]:
+        """Return the assistant's message right before a leaf, which its first may answer, the leaf's, and the next."""
+        read = self._sources(key, replace(plan, start=max(plan.start - 1, 1), end=plan.end + 1))
         asked = [one.message for one in read if one.seq < plan.start and one.message.role is Role.ASSISTANT]
-        return asked, [one for one in read if one.seq >= plan.start]
+        following = [one.message for one in read if one.seq > plan.end]
+        return asked, [one for one in read if plan.start <= one.seq <= plan.end], following
 
     def _dated(self, stored: StoredMessage) -> StoredMessage:
         """Return a message with its time in the clock's zone, whose day excerpts show."""
@@ -416,6 +417,12 @@ class SummaryWriter:
             parts=parts,
             created_at=self._services.clock(),
         )
+
+
+def _own_side(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages that may be learned; the others' text is "…", which answers the questions before it."""
+    own = {message.id: message for message in learnable(messages)}
+    return [own.get(one.id) or replace(one, content="…", origin=None) for one in messages if own and one.text.strip()]
 
 
 def _facts(messages: Sequence[Message], asked: Sequence[Message]) -> list[ProposedFact]:

@@ -27,7 +27,7 @@ GERMAN = Language(
         rf"|\b(?:{_PHRASES['recollections']}"
         rf"|(?:weiß (?:\w+ ){{0,2}}nicht|wüsste|frag\w*|möchte wissen),? (?:ob|{_ASKS}))\b|\bbitte\W*$"
     ),
-    confirming=Pattern(rf"(?:,\s?{_PHRASES['agreeing']}|[\s,]\s?{_PHRASES['tags']})\W*$"),
+    confirming=Pattern(rf"(?:,\s?{_PHRASES['confirmed']}|[\s,]\s?{_PHRASES['tags']})\W*$"),
     relating=Pattern(rf"{_ASKS} {_PHRASES['subjects']}\b"),
     chit_chat=Pattern(rf"\b{_PHRASES['courtesies']}\b"),
     supposition=Pattern(

@@ -53,7 +53,8 @@ def entries(*path: str) -> Iterator[str]:
 def vocabulary(language: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the lists of a language's text file: those of `Language`, by its fields, and phrases for use in patterns.
 
-    In the file, bars separate synonyms, and commas separate phrases; "*" in a phrase is any ending of a word.
+    In the file, bars separate synonyms, and commas separate phrases; "*" in a phrase is any ending of a word. Some
+    forms are lists of phrases.
     """
     fields: dict[str, Any] = {}
     phrases: dict[str, str] = {}
@@ -61,6 +62,8 @@ def vocabulary(language: str) -> tuple[dict[str, Any], dict[str, str]]:
         name, _, text = entry.partition(": ")
         if "," in text:
             phrases[name] = f"(?:{'|'.join(text.split(', '))})".replace("*", r"\w*")
+            if name in ("agreeing", "undecided", "unknowing"):
+                fields[name] = Pattern(rf"(?<![a-zß-ÿ]){phrases[name]}(?![a-zß-ÿ])")
         else:
             fields[name] = synonyms(text) if "|" in text else word_set(text)
     return fields, phrases
@@ -135,6 +138,12 @@ class Language:
     """A prohibition or a condition, also as an imperative: "never", "only if"; a limit alone, as the group `limit`."""
     deciding: Pattern = NEVER
     """A choice, a promise, or a deed that follows from it: "decided", "booked", "let's go with"."""
+    agreeing: Pattern = NEVER
+    """An agreement, which may need what it agrees to: "Deal", "let's take the train"."""
+    undecided: Pattern = NEVER
+    """A decision or an answer that is put off: "we still have to decide", "I'll ask"."""
+    unknowing: Pattern = NEVER
+    """An answer that is none: "I don't know"."""
     preferring: Pattern = NEVER
     """A preference, also for a way to be answered: "I prefer"."""
     vague: Pattern = NEVER
