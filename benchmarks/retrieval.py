@@ -15,7 +15,8 @@ which are computed beforehand and not timed.
 The peers: rank-bm25 on whitespace tokens and bm25s, each as its manual begins; LangChain's EnsembleRetriever of its
 BM25Retriever and its in-memory vector store; LlamaIndex's QueryFusionRetriever of its BM25Retriever and its in-memory
 vector index, by reciprocal ranks and by relative scores. Needs the extras `langchain`, `llamaindex` and `bench`; peers
-that are not installed are listed as omitted.
+that are not installed are listed as omitted. LlamaIndex's BM25Retriever asks for PyStemmer 2, whose stems differ from
+arc's, but works with 3: pip install --no-deps llama-index-retrievers-bm25
 """
 
 import argparse
