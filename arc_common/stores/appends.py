@@ -27,6 +27,7 @@ from arc_common.stores.codec import (
 )
 from arc_common.stores.database.drivers import Call, Row, Transaction, is_conflict
 from arc_common.stores.deletions import SqlDeletions, StoreParts
+from arc_common.stores.statements.appends import append_statements
 from arc_common.stores.statements.conversations import REVISED_COLUMNS, statements_along, statements_for
 from arc_common.stores.summaries import edited
 
@@ -360,7 +361,8 @@ class SqlAppends:
 
     def _append_new(self, given: Mapping[bytes, str]) -> dict[bytes, int | StoreUnavailableError]:
         """Store new messages of sessions; return the next places of those that need no lock."""
-        statement = self._sql.append_new if len(given) == 1 else self._sql.append_together
+        sql = append_statements()
+        statement = sql.append_new if len(given) == 1 else sql.append_together
         try:
             rows = self._database.read((statement, {"given": f"[{','.join(given.values())}]"}))
         except StoreUnavailableError as error:

@@ -25,6 +25,7 @@ from arc_common.protocols.summaries import Commit
 from arc_common.settings import StorageSettings
 from arc_common.stores.codec import bounds_of
 from arc_common.stores.conversations import SqlStore
+from arc_common.stores.statements.appends import append_statements
 from arc_common.stores.statements.conversations import statements_for
 from arc_common.stores.statements.summaries import summary_statements_for
 from arc_common.testing.conversation_store_contract import counted
@@ -679,6 +680,6 @@ def test_a_scope_too_large_for_memory_is_searched_page_by_page(tmp_path: Path) -
 
 def test_psycopg_keeps_the_statements_of_an_append_parsed() -> None:
     """It parses longer ones with each execution, which took 40 µs."""
-    appending = statements_for("postgresql")
+    appending = append_statements()
     longest = psycopg._queries.MAX_CACHED_STATEMENT_LENGTH  # noqa: SLF001 - it has no public name
     assert max(len(one.sql) for one in (appending.append_new, appending.append_together)) <= longest
