@@ -245,7 +245,7 @@ def test_what_another_process_has_indexed_is_not_analysed_again(tmp_path: Path) 
 
 
 def _is_indexing(frame: FrameType) -> bool:
-    return frame.f_back is not None and frame.f_back.f_code.co_filename.endswith("memory/recall/index.py")
+    return frame.f_back is not None and frame.f_back.f_code.co_filename.endswith("memory/recall/indexing.py")
 
 
 SCOPE = Scope("caller", "user")

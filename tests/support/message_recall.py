@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.recall.index import FoundMessages, MessageIndex, MessagePlace
+from arc_common.memory.recall.indexing import MessageIndexer
 from arc_common.memory.recall.ranking import MOST_READ_ANEW, Recalled, Stated, rank_found
 from arc_common.messages import Message, Role
 from arc_common.protocols import CountedMessage, SessionKey
@@ -24,7 +25,7 @@ def indexed(texts: Sequence[str], window_terms: int) -> MessageIndex:
     messages = [Message(Role.USER, text, id=f"m{place}", created_at=at) for place, text in enumerate(texts)]
     parts.store.append(KEY, [CountedMessage(message, 1, "words") for message in messages])
     index = MessageIndex(parts)
-    index.catch_up(KEY)
+    MessageIndexer(parts, index).catch_up(KEY)
     return index
 
 

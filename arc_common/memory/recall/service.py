@@ -16,6 +16,7 @@ from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import ArchiveError, BranchNotFoundError, SessionNotFoundError, StoreError
 from arc_common.facts import Fact
 from arc_common.memory.recall.index import FoundMessages, LookedUp, MessageIndex, MessagePlace, of_user
+from arc_common.memory.recall.indexing import MessageIndexer
 from arc_common.memory.recall.ranking import (
     MOST_READ_ANEW,
     Recalled,
@@ -81,6 +82,7 @@ class SessionRecall:
 
     def __init__(self, services: Services, *, facts: FactSearch) -> None:
         self._index = MessageIndex(services)
+        self._indexer = MessageIndexer(services, self._index)
         self._conversations = services.store
         self._facts = facts
         self._observer = services.observer
@@ -164,21 +166,21 @@ class SessionRecall:
 
     def forget(self, key: SessionKey) -> None:
         """Drop a session from this process's caches; edited messages are still to be indexed."""
-        self._index.forget(key)
+        self._indexer.forget(key)
 
     def forget_messages(self, key: SessionKey) -> None:
         """Remove deleted messages from the index."""
-        self._index.refresh(key)
+        self._indexer.refresh(key)
 
     def forget_branch(self, key: SessionKey, path: Path, *, end: int) -> None:
         """Remove a deleted branch from the index."""
-        self._index.remove_branch(key, path, end=end)
+        self._indexer.remove_branch(key, path, end=end)
 
     def forget_session(self, key: SessionKey) -> None:
         """Remove a session that was cleared or deleted from the index."""
         with self._lock:
             drop_session(self._new, key)
-        self._index.remove_session(key)
+        self._indexer.remove_session(key)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until indexing has finished; return whether it did within `timeout` seconds."""
@@ -194,11 +196,11 @@ class SessionRecall:
     def work(self, key: SessionKey, *, stop: Callable[[], bool] = bool) -> None:
         """Index all messages of a session that are not indexed yet, and make the missing vectors."""
         self._catch_up(key, stop=stop)
-        self._index.embed(key, stop=lambda: self.queue.stopping or stop())
+        self._indexer.embed(key, stop=lambda: self.queue.stopping or stop())
 
     def re_embed(self, scope: Scope, *, stop: Callable[[], bool]) -> int:
-        """Replace the vectors of all messages in a scope: see `MessageIndex.re_embed`."""
-        return self._index.re_embed(scope, stop=stop)
+        """Replace the vectors of all messages in a scope: see `MessageIndexer.re_embed`."""
+        return self._indexer.re_embed(scope, stop=stop)
 
     def _work(self, key: SessionKey) -> None:
         with suppress(BranchNotFoundError):  # it was deleted meanwhile
@@ -207,13 +209,13 @@ class SessionRecall:
     def _catch_up(self, key: SessionKey, *, stop: Callable[[], bool] = bool) -> None:
         with self._lock:
             self._new.pop(key, None)
-        self._index.catch_up(key, stop=lambda: self.queue.stopping or stop())
+        self._indexer.catch_up(key, stop=lambda: self.queue.stopping or stop())
 
     def _make_current(self, key: SessionKey, until: float) -> None:
         """Index a session's new messages, in the background once it is later than `until`."""
         try:
             self._catch_up(key, stop=lambda: time.monotonic() > until)
-            self._index.embed(key, most=1)
+            self._indexer.embed(key, most=1)
         except SessionNotFoundError:
             raise
         except StoreError as error:  # such as a full or read-only disk: the index can still be read

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from arc_common.concurrency import as_background
 from arc_common.exceptions import BranchNotFoundError
 from arc_common.memory.recall.index import MessageIndex
+from arc_common.memory.recall.indexing import MessageIndexer
 from arc_common.protocols import ConversationStore, Embedder, SessionKey
 from arc_common.protocols.search_index import IndexEntry, IndexStore
 from arc_common.settings import ArchiveSettings, ArcSettings
@@ -51,16 +52,17 @@ class Beside:
         return getattr(self._conversations, name)
 
 
-def index_of(
+def indexer_of(
     conversations: ConversationStore,
     store: IndexStore,
     *,
     embedder: Embedder | None = None,
     user_wide: bool = False,
     window_terms: int = 6,
-) -> MessageIndex:
+) -> MessageIndexer:
     recall = {"window_terms": window_terms, "scope": "user" if user_wide else "session"}
-    return MessageIndex(services(Beside(conversations, store), settings=ArcSettings(recall=recall), embedder=embedder))
+    parts = services(Beside(conversations, store), settings=ArcSettings(recall=recall), embedder=embedder)
+    return MessageIndexer(parts, MessageIndex(parts))
 
 
 def entries(index: MessageIndex, key: SessionKey = KEY) -> list[tuple[Any, ...]]:
@@ -96,7 +98,7 @@ def test_whatever_happens_the_index_ends_as_one_made_at_once(steps: list[tuple[A
     """After any additions, edits and removals, it equals a newly built index."""
     conversations = SqlStore()
     store = conversations.index
-    index = index_of(conversations, store, user_wide=user_wide)
+    indexer = indexer_of(conversations, store, user_wide=user_wide)
     names: list[str] = []
     for kind, *what in steps:
         if kind == "append":
@@ -110,13 +112,13 @@ def test_whatever_happens_the_index_ends_as_one_made_at_once(steps: list[tuple[A
         elif kind == "remove" and names:
             conversations.remove(KEY, [names[what[0] % len(names)]])
         elif kind == "catch up":
-            index.catch_up(KEY)
+            indexer.catch_up(KEY)
         elif kind == "restart":
-            index = index_of(conversations, store, user_wide=user_wide)
-    index.catch_up(KEY)
-    anew = index_of(conversations, SqlIndexStore.open(), user_wide=user_wide)
+            indexer = indexer_of(conversations, store, user_wide=user_wide)
+    indexer.catch_up(KEY)
+    anew = indexer_of(conversations, SqlIndexStore.open(), user_wide=user_wide)
     anew.catch_up(KEY)
-    assert entries(index) == entries(anew)
+    assert entries(indexer.index) == entries(anew.index)
 
 
 def test_messages_are_found_with_their_neighbours(stores: tuple[ConversationStore, IndexStore]) -> None:
@@ -124,31 +126,31 @@ def test_messages_are_found_with_their_neighbours(stores: tuple[ConversationStor
     conversations, store = stores
     said = ["where is the harbour", "right behind you", *["gravel and nothing else at all here"] * 9, "velvet"]
     conversations.append(KEY, [counted(f"m{n}", text) for n, text in enumerate(said)])
-    index = index_of(conversations, store)
-    assert index.catch_up(KEY) == len(said)
+    indexer = indexer_of(conversations, store)
+    assert indexer.catch_up(KEY) == len(said)
     places = [stored.seq for stored in conversations.read(KEY)]
-    assert found(index, "harbour?") == [("s", places[0]), ("s", places[1])]
-    alone = index_of(conversations, SqlIndexStore.open(), window_terms=0)
+    assert found(indexer.index, "harbour?") == [("s", places[0]), ("s", places[1])]
+    alone = indexer_of(conversations, SqlIndexStore.open(), window_terms=0)
     alone.catch_up(KEY)
-    assert found(alone, "harbour?") == [("s", places[0])]
+    assert found(alone.index, "harbour?") == [("s", places[0])]
 
 
 def test_speaker_and_date_take_part(stores: tuple[ConversationStore, IndexStore]) -> None:
     conversations, store = stores
     conversations.append(KEY, [counted("a", "gravel", name="Mina"), counted("b", "gravel", name="Jun", minute=1)])
-    index = index_of(conversations, store, window_terms=0)
-    index.catch_up(KEY)
+    indexer = indexer_of(conversations, store, window_terms=0)
+    indexer.catch_up(KEY)
     first, second = conversations.read(KEY)
-    assert found(index, "what did Mina say?")[0] == ("s", first.seq)
+    assert found(indexer.index, "what did Mina say?")[0] == ("s", first.seq)
     assert second.message.created_at is not None
-    assert len(found(index, f"in {second.message.created_at:%B %Y}?")) == 2
+    assert len(found(indexer.index, f"in {second.message.created_at:%B %Y}?")) == 2
 
 
 def test_what_is_indexed_is_not_written_again(stores: tuple[ConversationStore, IndexStore]) -> None:
     conversations, store = stores
     conversations.append(KEY, [counted(f"m{n}", f"word{n} gravel") for n in range(200)])
-    assert index_of(conversations, store).catch_up(KEY) >= 200
-    later = index_of(conversations, store)
+    assert indexer_of(conversations, store).catch_up(KEY) >= 200
+    later = indexer_of(conversations, store)
     assert later.catch_up(KEY) == 0
     conversations.append(KEY, [counted("new", "harbour")])
     assert 1 <= later.catch_up(KEY) <= 4  # the message, and the three whose windows include it
@@ -165,29 +167,30 @@ def test_changes_in_a_row_are_followed_together(stores: tuple[ConversationStore,
             reads.append(options)
             return conversations.read(*given, **options)
 
-    index = MessageIndex(services(Counting(conversations, store)))
-    assert index.catch_up(KEY) >= 200
+    parts = services(Counting(conversations, store))
+    indexer = MessageIndexer(parts, MessageIndex(parts))
+    assert indexer.catch_up(KEY) >= 200
     conversations.append(KEY, [counted(f"n{n}", f"word{n} harbour") for n in range(100)])
     conversations.remove(KEY, [f"m{n}" for n in range(50, 150)])
     conversations.append(KEY, [counted(f"n{n}", f"word{n} velvet") for n in range(50, 100)])
     reads.clear()
-    index.refresh(KEY)
+    indexer.refresh(KEY)
     assert len(reads) < 12
-    index.catch_up(KEY)
-    anew = index_of(conversations, SqlIndexStore.open(), window_terms=60)
+    indexer.catch_up(KEY)
+    anew = indexer_of(conversations, SqlIndexStore.open(), window_terms=60)
     anew.catch_up(KEY)
-    assert entries(index) == entries(anew)
+    assert entries(indexer.index) == entries(anew.index)
 
 
 def test_a_stop_loses_nothing(stores: tuple[ConversationStore, IndexStore]) -> None:
     conversations, store = stores
     conversations.append(KEY, [counted(f"m{n}", f"word{n}") for n in range(150)])
-    index = index_of(conversations, store)
+    indexer = indexer_of(conversations, store)
     asked = iter([False, True])
-    assert index.catch_up(KEY, stop=lambda: next(asked)) == 64
-    assert len(entries(index)) == 64
-    index_of(conversations, store).catch_up(KEY)
-    assert len(entries(index)) == 150
+    assert indexer.catch_up(KEY, stop=lambda: next(asked)) == 64
+    assert len(entries(indexer.index)) == 64
+    indexer_of(conversations, store).catch_up(KEY)
+    assert len(entries(indexer.index)) == 150
 
 
 class Late:
@@ -232,10 +235,10 @@ def test_what_is_removed_while_it_is_indexed_does_not_come_back(
             conversations.branch(KEY, "fork", at="m0")
             conversations.append(replace(KEY, branch=1), [counted("n", "orchard")])
 
-    index = index_of(conversations, Late(conversations.index, happens))  # type: ignore[arg-type]
+    indexer = indexer_of(conversations, Late(conversations.index, happens))  # type: ignore[arg-type]
     with as_background(), suppress(BranchNotFoundError):
-        index.catch_up(replace(KEY, branch=branch))
-    left = conversations.index.scan(index.scope(KEY), "message", limit=100)
+        indexer.catch_up(replace(KEY, branch=branch))
+    left = conversations.index.scan(indexer.index.scope(KEY), "message", limit=100)
     assert not [entry for entry in left if "harbour" in entry.terms]
     if change in ("remove", "archive"):
         assert len(left) == (9 if branch is None else 8)
@@ -246,13 +249,13 @@ class TestVectors:
     def test_each_message_is_embedded_once(self, stores: tuple[ConversationStore, IndexStore]) -> None:
         conversations, store = stores
         letters = Letters()
-        index = index_of(conversations, store, embedder=letters)
+        indexer = indexer_of(conversations, store, embedder=letters)
         for n in range(20):
             conversations.append(KEY, [counted(f"m{n}", f"text number {n}")])
-            index.catch_up(KEY)
-            index.embed(KEY)
+            indexer.catch_up(KEY)
+            indexer.embed(KEY)
         assert sorted(letters.embedded) == sorted(f"text number {n}" for n in range(20))
-        assert len(index.search(KEY, "text number 3", limit=50).near) == 20
+        assert len(indexer.index.search(KEY, "text number 3", limit=50).near) == 20
 
     def test_a_failing_embedder_costs_vectors_and_nothing_else(
         self, stores: tuple[ConversationStore, IndexStore]
@@ -260,46 +263,46 @@ class TestVectors:
         conversations, store = stores
         letters = Letters()
         letters.fails = True
-        index = index_of(conversations, store, embedder=letters)
+        indexer = indexer_of(conversations, store, embedder=letters)
         conversations.append(KEY, [counted("a", "harbour"), counted("b", "velvet")])
-        index.catch_up(KEY)
-        assert index.embed(KEY) == 0
-        assert found(index, "harbour")
+        indexer.catch_up(KEY)
+        assert indexer.embed(KEY) == 0
+        assert found(indexer.index, "harbour")
         letters.fails = False
-        assert index.embed(KEY) == 2
-        assert index.embed(KEY) == 0
+        assert indexer.embed(KEY) == 2
+        assert indexer.embed(KEY) == 0
         letters.fails = True
-        searched = index.search(KEY, "harbour", limit=5)
+        searched = indexer.index.search(KEY, "harbour", limit=5)
         assert searched.said
         assert not searched.near
         assert searched.notes
 
     def test_another_embedder_makes_all_vectors_anew(self, stores: tuple[ConversationStore, IndexStore]) -> None:
         conversations, store = stores
-        index = index_of(conversations, store, embedder=Letters())
+        indexer = indexer_of(conversations, store, embedder=Letters())
         conversations.append(KEY, [counted("a", "harbour"), counted("b", "velvet")])
-        index.catch_up(KEY)
-        index.embed(KEY)
+        indexer.catch_up(KEY)
+        indexer.embed(KEY)
 
         class Others(Letters):
             name = "others"
 
-        later = index_of(conversations, store, embedder=Others())
-        assert not later.search(KEY, "harbour", limit=5).near
+        later = indexer_of(conversations, store, embedder=Others())
+        assert not later.index.search(KEY, "harbour", limit=5).near
         assert later.embed(KEY) == 0
-        assert later.re_embed(later.scope(KEY)) == 2
-        assert len(later.search(KEY, "harbour", limit=5).near) == 2
+        assert later.re_embed(later.index.scope(KEY)) == 2
+        assert len(later.index.search(KEY, "harbour", limit=5).near) == 2
 
     def test_an_edit_changes_the_vector(self, stores: tuple[ConversationStore, IndexStore]) -> None:
         conversations, store = stores
-        index = index_of(conversations, store, embedder=Letters(), window_terms=0)
+        indexer = indexer_of(conversations, store, embedder=Letters(), window_terms=0)
         conversations.append(KEY, [counted("a", "aaaa"), counted("b", "bbbb")])
-        index.catch_up(KEY)
-        index.embed(KEY)
+        indexer.catch_up(KEY)
+        indexer.embed(KEY)
         conversations.append(KEY, [counted("a", "zzzz")])
-        index.catch_up(KEY)
-        index.embed(KEY)
-        near = index.search(KEY, "zzzz", limit=5).near
+        indexer.catch_up(KEY)
+        indexer.embed(KEY)
+        near = indexer.index.search(KEY, "zzzz", limit=5).near
         best = max(near, key=lambda place: near[place])
         assert best.seq == conversations.read(KEY, ids=["a"])[0].seq
         assert near[best] > 0.999
@@ -309,12 +312,12 @@ def test_a_word_beside_long_messages_has_few_different_frequencies(
     stores: tuple[ConversationStore, IndexStore],
 ) -> None:
     conversations, store = stores
-    index = index_of(conversations, store, window_terms=60)
+    indexer = indexer_of(conversations, store, window_terms=60)
     texts = [" ".join(["harbour", *(f"w{n}x{i}" for i in range(7 * n % 90))]) for n in range(90)]
     conversations.append(KEY, [counted(f"m{n}", text) for n, text in enumerate(texts)])
-    index.catch_up(KEY)
+    indexer.catch_up(KEY)
 
-    frequencies = [terms["harbour"] for _, _, terms, _ in entries(index)]
+    frequencies = [terms["harbour"] for _, _, terms, _ in entries(indexer.index)]
     assert min(frequencies) >= 1
     assert 3 <= len(set(frequencies)) <= 9  # 4, and four each from 1 and from 2
 
@@ -322,9 +325,9 @@ def test_a_word_beside_long_messages_has_few_different_frequencies(
 def test_entries_hold_no_text(stores: tuple[ConversationStore, IndexStore]) -> None:
     conversations, store = stores
     conversations.append(KEY, [counted("a", "the harbour is closed")])
-    index = index_of(conversations, store)
-    index.catch_up(KEY)
-    (entry,) = store.scan(index.scope(KEY), "message", limit=5)
+    indexer = indexer_of(conversations, store)
+    indexer.catch_up(KEY)
+    (entry,) = store.scan(indexer.index.scope(KEY), "message", limit=5)
     assert isinstance(entry, IndexEntry)
     assert "harbour" not in entry.text
     assert "harbour" not in str(entry.metadata)
