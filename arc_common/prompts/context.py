@@ -95,10 +95,13 @@ def quoted_from(message: Message) -> str:
 
 
 def pin_words(message: Message) -> tuple[str, str]:
-    """Return the text and the speaker of a pinned message; an untrusted one is a quotation with its source."""
-    if message.trust is Trust.UNTRUSTED:
-        return quoted(message.text), quoted_from(message)
-    return message.text, speaker_of(message)
+    """Return the text and the speaker of a pinned message; an untrusted one is a quotation with its source.
+
+    Images and files are named behind it.
+    """
+    is_quoted = message.trust is Trust.UNTRUSTED
+    text = " ".join([quoted(message.text) if is_quoted else message.text, *named_parts(message)])
+    return text, quoted_from(message) if is_quoted else speaker_of(message)
 
 
 def speaker_of(message: Message) -> str:

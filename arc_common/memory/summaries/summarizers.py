@@ -22,7 +22,7 @@ from arc_common.memory.services import Services
 from arc_common.memory.summaries.open_points import QUESTION_MARKS, Dialogue, Place, asks, is_telling, terms_of
 from arc_common.messages import Message, Role
 from arc_common.model_calls import GuardedChatModel
-from arc_common.prompts.context import speaker_of, spoken
+from arc_common.prompts.context import named_parts, speaker_of, spoken
 from arc_common.prompts.summary import (
     NarrativeAnswer,
     ParsedSummary,
@@ -57,7 +57,7 @@ _NEW = 1
 """The most further specific words of a reply that only confirms what it answers."""
 _STATED = 0.2
 """The weight of a sentence that a fact repeats; not 0, because few of the facts may fit the prompt."""
-_EXCERPT = re.compile(r"- ((?:\d{4}-\d\d-\d\d, )?[^:\n]{1,80}): (.+)")
+_EXCERPT = re.compile(r"- ((?:\d{4}-\d\d-\d\d, )?[^:\n]{1,80}): (.+?)((?: \((?:image|audio|file)(?:: [^()\n]+)?\))*)")
 _ASIDE = re.compile(r"\s*\[[^\[\]\n]*\s[^\[\]\n]*\]\s*$", re.MULTILINE)
 """A remark in brackets at a line's end ("[shares a photo of a dog]") is not part of anybody's words."""
 _READ = 4
@@ -75,6 +75,7 @@ class _Said:
     head: str
     role: Role | None
     text: str
+    things: str = ""  # names of its images and files
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,7 @@ class RuleBasedSummarizer:
           and other topics before more of the same.
         - Sentences that repeat facts, other questions and courtesies are chosen last; remarks in brackets are left out.
         - A sentence that says nothing alone ("It's 180.") comes with the one before it, or not at all.
+        - Images and files of a message are named behind its sentences.
         """
         said, later = map(_said_in, (messages, following))
         return self._central([line for line in said if line.role in _ROLE_WEIGHT] or said, max_tokens, facts, later)
@@ -270,6 +272,7 @@ def _prior(sentence: _Sentence) -> float:
 
 def _rendered(shown: Mapping[Place, _Sentence]) -> str:
     lines: list[str] = []
+    things: list[str] = []
     before: _Sentence | None = None
     for _, one in sorted(shown.items()):
         text = one.text
@@ -279,13 +282,22 @@ def _rendered(shown: Mapping[Place, _Sentence]) -> str:
             lines[-1] += (" " if one.at[1] == before.at[1] + 1 else _SKIPPED) + text
         else:
             lines.append(f"- {one.said.head}: {text}" if one.said.head else text)
+            things.append(one.said.things)
         before = one
-    return "\n".join(lines)
+    return "\n".join(map("{}{}".format, lines, things))
 
 
 def _said_in(messages: Sequence[Message]) -> list[_Said]:
     spoken = [message for message in messages if message.text.strip() and not message.made_by_arc]
-    return [_Said(_head(message), message.role, _ASIDE.sub("", message.text)) for message in spoken]
+    return [
+        _Said(
+            _head(message),
+            message.role,
+            _ASIDE.sub("", message.text),
+            "".join(f" {name}" for name in named_parts(message)),
+        )
+        for message in spoken
+    ]
 
 
 def _head(message: Message) -> str:
@@ -297,7 +309,7 @@ def _head(message: Message) -> str:
 def _spoken(line: str) -> _Said:
     """Read a line of a narrative: an excerpt of somebody's words, or prose."""
     found = _EXCERPT.fullmatch(line)
-    return _Said(found[1], None, found[2].replace(_SKIPPED, " ")) if found else _Said("", None, line)
+    return _Said(found[1], None, found[2].replace(_SKIPPED, " "), found[3]) if found else _Said("", None, line)
 
 
 _MAX_SOURCES = 3

@@ -13,6 +13,7 @@ import llamaindex_arc
 from arc_common import (
     ArcSettings,
     BudgetExceededError,
+    ContentPart,
     ContextEngine,
     ContextWindow,
     InvalidInputError,
@@ -129,6 +130,10 @@ def test_the_pin_of_a_message_has_its_day_and_speaker_and_shares_its_life(engine
     pin = session.pin("m")
     assert (pin.message_id, pin.said_by, pin.said_at) == ("m", "Ann", DAY)
     assert session.pin("m") == pin
+    photo = ContentPart("text", text="Our boat."), ContentPart("image", url="x:y", name="boat.png")
+    session.append(Message(Role.USER, photo, id="photo", created_at=DAY))
+    assert session.pin("photo").line == "- 2026-11-20, user: Our boat. (image: boat.png)"
+    session.unpin(session.pin("photo").id)
     other = session.pin("u14")
     assert f"- 2026-11-20, Ann: {RULE}" in session.context("What now?").messages[0].text
     session.append(Message(Role.USER, "Never book a flight before ten.", id="m", name="Ann", created_at=DAY))

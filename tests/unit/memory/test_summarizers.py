@@ -13,7 +13,7 @@ from arc_common import ArcError, ArcSettings
 from arc_common.exceptions import InvalidInputError, ModelCallError, SummaryFailedError
 from arc_common.facts import FactCategory, ProposedFact
 from arc_common.memory.summaries.summarizers import ModelSummarizer, RuleBasedSummarizer, cut_to_tokens, sources_in
-from arc_common.messages import Message, Role
+from arc_common.messages import ContentPart, Message, Role
 from arc_common.prompts.summary import SummaryFormatError
 from arc_common.testing import CountingObserver
 from arc_common.testing.fakes import FailingChatModel, ReplyingChatModel
@@ -301,6 +301,15 @@ def test_excerpts_have_day_and_speaker() -> None:
     assert RULES.retold([first.replace(" …", "")], max_tokens=60) == first.replace(" …", "")
     both = RULES.retold([first, "They spoke about the roof."], max_tokens=200)
     assert both.endswith("- Ben: A plumber should inspect the boiler on Friday.\nThey spoke about the roof.")
+
+
+def test_excerpts_name_images_and_files() -> None:
+    """Also when they are told again."""
+    said = ContentPart("text", text="The boiler in the cellar leaks. It drips on every shelf of the cellar.")
+    image, file = ContentPart("image", url="x:y", name="boiler.png"), ContentPart("file", url="x:z")
+    first = RULES.narrative([Message(Role.USER, (said, image, file))], max_tokens=60)
+    assert first == f"- user: {said.text} (image: boiler.png) (file)"
+    assert RULES.retold([first], max_tokens=60) == first
 
 
 def test_excerpts_tell_facts_last_and_no_remarks_in_brackets() -> None:
