@@ -8,7 +8,7 @@ from rank_bm25 import BM25Plus
 
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.recall.index import FoundMessages, MessagePlace
-from arc_common.memory.recall.ranking import Recalled, rank_found, share_of_room, stated_anew
+from arc_common.memory.recall.ranking import Recalled, rank_found, relevant, share_of_room, stated_anew
 from arc_common.messages import Message
 from arc_common.retrieval.bm25 import TextIndex
 from arc_common.text import analyze
@@ -257,3 +257,13 @@ def test_a_long_answer_that_shares_as_many_words_deserves_less_room(terms, share
     found = FoundMessages({}, {}, rows={long: 0, short: 1}, lengths=np.array([terms, 30.0]), count=2)
     assert share_of_room([Recalled(long, 0.21)], found) == pytest.approx(share)
     assert share_of_room([Recalled(long, 0.21), Recalled(short, 0.1575)], found) == pytest.approx(max(share, 0.2025))
+
+
+def test_only_what_matches_better_than_a_random_message_is_relevant():
+    """The best match brings no others back that are as near as any message of the conversation."""
+    near = {MessagePlace("s", seq): 0.2 + seq % 5 / 100 for seq in range(40)} | {MessagePlace("s", 50): 0.9}
+    found = FoundMessages({}, near, count=len(near))
+    ranked = rank_found(found)
+    chosen = relevant("Where is the quartz?", ranked, found, seen=())
+    assert [one.place.seq for one in chosen] == [50, *range(39, 0, -5)]
+    assert relevant("Where is the quartz?", ranked[1:], found, seen={MessagePlace("s", 50)}) == []
