@@ -281,7 +281,8 @@ class ArcFactsBlock(SessionBlock):
 
     Args:
         engine: The engine that keeps the sessions; by default a new one, as the settings say.
-        priority: 0 keeps the block whole; otherwise, `Memory` shortens lower numbers first when there is no room.
+        priority: 0 keeps the block whole; otherwise, `Memory` shortens lower numbers first when there is no room, and
+            leaves out blocks that do not fit even then, with their pins.
         accept_short_term_memory: Store the messages that leave the `Memory`'s queue.
         caller_id, user_id: As in `ContextEngine.session`.
     """

@@ -1,13 +1,20 @@
 """Pins appear verbatim in every request of a session."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
+from langchain.agents import create_agent
 from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.history import RunnableWithMessageHistory
+from llama_index.core.chat_engine import SimpleChatEngine
+from llama_index.core.llms.mock import MockFunctionCallingLLM
 
 import llamaindex_arc
 from arc_common import (
@@ -25,7 +32,8 @@ from arc_common import (
     TokenBudget,
     ToolCall,
 )
-from langchain_arc import ArcContext, from_arc, with_arc_memory
+from langchain_arc import ArcChatMessageHistory, ArcContext, ArcMemoryMiddleware, from_arc, with_arc_memory
+from llamaindex_arc import ArcChatMemoryBuffer
 from tests.support.databases import sqlite_url
 from tests.support.faces import Face, faces
 
@@ -87,7 +95,7 @@ def test_a_pin_is_in_every_request_word_for_word_and_on_its_receipt(engine: Cont
 
 
 def test_a_budget_that_cannot_hold_the_pins_raises_with_the_figures(engine: ContextEngine) -> None:
-    """Windows and views raise before any model call; a sufficient budget shows all pins."""
+    """Windows and views raise; a sufficient budget shows all pins."""
     session = engine.session("s")
     say(session, 0, 3)
     pin = session.pin("Do not ship to these countries: " + ", ".join(f"country {n}" for n in range(200)))
@@ -102,13 +110,53 @@ def test_a_budget_that_cannot_hold_the_pins_raises_with_the_figures(engine: Cont
     assert pin.text in session.window(max_tokens=2_000)[0].text
     assert pin.text in session.context("What now?", budget=TokenBudget(2_000, 0)).messages[0].text
 
-    class Model(FakeListChatModel):
-        def _call(self, *_: object, **__: object) -> str:
-            raise AssertionError("the model was called")
 
-    chain = with_arc_memory(Model(responses=["no"]), engine=engine, max_tokens=300)
-    with pytest.raises(BudgetExceededError, match="pins"):
-        chain.invoke("What now?", config={"configurable": {"session_id": "s"}})
+class Model(FakeListChatModel):
+    responses: list[str] = ["no"]  # noqa: RUF012 - a field
+
+    def _call(self, *_: object, **__: object) -> str:
+        raise AssertionError("the model was called")
+
+
+def refuse(*_: object, **__: object) -> str:
+    raise AssertionError("the model was called")
+
+
+def chat_engine(engine: ContextEngine) -> SimpleChatEngine:
+    memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", token_limit=300)
+    return SimpleChatEngine.from_defaults(llm=MockFunctionCallingLLM(response_generator=refuse), memory=memory)
+
+
+def agent(engine: ContextEngine, **given: bool) -> object:
+    made = create_agent(Model(), middleware=[ArcMemoryMiddleware(engine, budget=TokenBudget(400, 0), **given)])
+    return made.invoke({"messages": [HumanMessage("What now?")]}, CONFIG)
+
+
+def history(engine: ContextEngine) -> object:
+    opened = partial(ArcChatMessageHistory, engine=engine, max_tokens=300)
+    return RunnableWithMessageHistory(Model(), opened).invoke("What now?", CONFIG)
+
+
+CONFIG: RunnableConfig = {"configurable": {"session_id": "s", "thread_id": "s"}}
+WAYS: dict[str, Callable[[ContextEngine], object]] = {
+    "a chain": lambda engine: with_arc_memory(Model(), engine=engine, max_tokens=300).invoke("What now?", CONFIG),
+    "a chain's variable": lambda engine: ArcContext(engine=engine, budget=TokenBudget(400, 0)).invoke("Now?", CONFIG),
+    "a history": history,
+    "an agent": agent,
+    "a temporary chat": partial(agent, remember=False),
+    "a chat engine": lambda engine: chat_engine(engine).chat("What now?"),
+    "a chat engine, async": lambda engine: asyncio.run(chat_engine(engine).achat("What now?")),
+}
+
+
+@pytest.mark.filterwarnings("ignore:RunnableWithMessageHistory")
+@pytest.mark.parametrize("way", WAYS)
+def test_no_way_to_a_model_calls_it_without_the_pins(engine: ContextEngine, way: str) -> None:
+    session = engine.session("s")
+    say(session, 0, 3)
+    session.pin("Do not ship to these countries: " + ", ".join(f"country {n}" for n in range(200)))
+    with pytest.raises(BudgetExceededError, match=r"pins.* unpin something"):
+        WAYS[way](engine)
 
 
 def test_an_enormous_pin_is_stored_whole_and_refused_by_each_request(engine: ContextEngine) -> None:
