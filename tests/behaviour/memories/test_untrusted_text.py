@@ -126,7 +126,7 @@ QUOTATION = re.compile(
 def test_untrusted_text_is_never_learned(
     way: Way, model: LearningModel | None, opened: Callable[..., ContextEngine]
 ) -> None:
-    """It becomes no fact, memory or summary, ends nothing that the user said, and is quoted with its source."""
+    """It becomes no fact, memory, pin or summary, ends nothing that the user said, and is quoted with its source."""
     engine = opened(model)
     session = engine.session("s", user_id="ann")
     for place, text in enumerate(STATED):
@@ -134,6 +134,7 @@ def test_untrusted_text_is_never_learned(
     engine.flush()
     before = {one.id for one in engine.memories(user_id="ann").list()}
     way(session)
+    assert not [one for one in session.pins(suggested=True) if "belmoran" in one.text]
     talk(session, 9)
     summary = session.summarize()
     engine.flush()
