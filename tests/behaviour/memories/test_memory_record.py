@@ -163,8 +163,39 @@ def test_a_search_as_of_a_moment_finds_what_held_then(engine: ContextEngine, clo
     assert texts(ann.search("Which cat?", top_k=1, as_of=on(2))) == ["Ann has a cat called Tom."]
     assert "Tom" in ann.context("Which cat?", as_of=on(2))
     assert ann.search("zebra", as_of=on(2)) == ann.search("", as_of=on(2)) == []
-    with pytest.raises(InvalidInputError, match="as_of"):
-        ann.search(asked, as_of="yesterday")
+    for status in ("PENDING", "REJECTED"):
+        ann.add(f"Ann has a garage in a {status} tower.", status=status)
+    assert ann.search("Which tower?", as_of=on(9)) == []
+    assert sorted(texts(ann.search(asked, as_of=on(9_999)))) == sorted(texts(ann.search(asked)))
+    for moment in ("yesterday", datetime(2026, 1, 1)):  # noqa: DTZ001 - the invalid value
+        with pytest.raises(InvalidInputError, match="as_of"):
+            ann.search(asked, as_of=moment)
+
+
+@pytest.mark.parametrize("tag", ["a,b", "x'y\"z", "100%_", "\\", "[1]", "🦊", "a\nb", "  a  ", "x" * 255])
+def test_a_tag_may_have_any_characters(engine: ContextEngine, tag: str) -> None:
+    ann = engine.memories(user_id="ann")
+    ann.add("Ann likes green cars.", tags=[f"{tag[:-1]}?"])
+    ann.add("Ann likes green tea.", tags=[tag])
+    for given in ({}, {"as_of": on(1)}):
+        assert texts(ann.search("What green things?", tags=[tag], **given)) == ["Ann likes green tea."]
+
+
+def test_edits_and_rollbacks_at_once_make_one_revision_each(engine: ContextEngine) -> None:
+    ann = engine.memories(user_id="ann")
+    memory = ann.add("Ann keeps bees.")
+
+    def change(number: int) -> int:
+        if number % 2:
+            return ann.rollback(memory.id, 1).revision
+        return ann.edit(memory.id, text=f"Ann keeps {number} hives.").revision
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(change, range(12))) == list(range(2, 14))
+    texts_of = {one.revision: one.text for one in ann.history(memory.id)}
+    assert len(texts_of) == 13
+    assert sum(text == "Ann keeps bees." for text in texts_of.values()) == 7
+    assert texts(ann.search("bees hives")) == [texts_of[13]]
 
 
 def test_tags_narrow_a_search_and_a_prompt(engine: ContextEngine) -> None:
@@ -234,8 +265,9 @@ def test_facts_as_of_a_moment(url: str) -> None:
         assert "ann@new.example" in values(on(30))
         assert "ann@old.example" not in values(on(30))
         assert values(on(-1)) == ""
-        with pytest.raises(InvalidInputError, match="as_of"):
-            session.facts(as_of="now")
+        for moment in ("now", datetime(2026, 1, 1)):  # noqa: DTZ001 - the invalid value
+            with pytest.raises(InvalidInputError, match="as_of"):
+                session.facts(as_of=moment)
 
 
 def test_types_and_instructions_of_the_application(opened: Callable[..., ContextEngine]) -> None:

@@ -1,6 +1,7 @@
 """Pins appear verbatim in every request of a session."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -32,6 +33,7 @@ from arc_common import (
     TokenBudget,
     ToolCall,
 )
+from arc_common.testing import ReplyingChatModel
 from langchain_arc import ArcChatMessageHistory, ArcContext, ArcMemoryMiddleware, from_arc, with_arc_memory
 from llamaindex_arc import ArcChatMemoryBuffer
 from tests.support.databases import sqlite_url
@@ -276,6 +278,19 @@ def test_the_users_conditions_and_prohibitions_are_suggested(engine: ContextEngi
     assert session.pins() == []
     session.pin(offered.message_id or "")
     assert session.pins(suggested=True) == []
+
+
+def test_what_only_the_assistant_requires_is_not_suggested() -> None:
+    """Also if a model takes it for a fact."""
+    rule = "Trains must not be booked on Sundays"
+    answer = json.dumps({"facts": {"CONDITION": [f"trains: {rule}"]}, "narrative": "They talked."})
+    with ContextEngine.open(chat_model=ReplyingChatModel([answer])) as engine:
+        session = engine.session("s")
+        session.append([Message(Role.USER, "When do the trains run?"), Message(Role.ASSISTANT, f"{rule}.")])
+        session.append([Message(role, "Ok.") for role in (Role.USER, Role.ASSISTANT) * 11])
+        session.summarize()
+        assert [fact.value for fact in session.facts()] == [rule]
+        assert session.pins(suggested=True) == []
 
 
 @faces
