@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -58,10 +59,12 @@ def test_an_edit_is_found_at_once_and_the_earlier_words_only_in_the_history(
 def test_a_rollback_is_a_new_revision(engine: ContextEngine) -> None:
     """It restores all content of an earlier revision and is itself in the history."""
     ann = engine.memories(user_id="ann")
-    first = ann.add("Ann keeps bees.", tags=["hobby"])
-    ann.edit(first.id, text="Ann keeps goats.", tags=["farm"], importance=1.0)
+    first = ann.add("Ann keeps bees.", tags=["hobby"], metadata={"by": "form"}, valid_until=on(9))
+    values = {"tags": ["farm"], "importance": 1.0, "metadata": {}, "valid_from": on(1), "valid_until": None}
+    ann.edit(first.id, text="Ann keeps goats.", type="insight", **values)
     back = ann.rollback(first.id, 1)
-    assert (back.text, back.tags, back.importance, back.revision) == ("Ann keeps bees.", ("hobby",), 0.5, 3)
+    assert replace(back, revision=1, revised_at=None) == first
+    assert back.revision == 3
     assert texts(ann.search("bees")) == ["Ann keeps bees."]
     assert texts(ann.history(first.id)) == ["Ann keeps bees.", "Ann keeps goats.", "Ann keeps bees."]
     for revision in (0, 4, None):

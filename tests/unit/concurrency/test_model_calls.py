@@ -206,12 +206,19 @@ def test_a_success_in_between_keeps_answers_structured():
 
 def test_a_model_for_one_thread_is_called_by_one_at_a_time():
     """This holds for all users of the model; a call's time limit begins with the call itself."""
-    inner = OneThreadChatModel(ReplyingChatModel(["hi"]), seconds=0.1)
+
+    class Structured(OneThreadChatModel):
+        def complete_structured(self, messages, schema):
+            return schema(x=len(self.complete(messages)))
+
+    inner = Structured(ReplyingChatModel(["hi"]), seconds=0.1)
     model = SerialChatModel(inner)
     summaries, memories = (guarded(model, timeout_seconds=5) for _ in range(2))
-    calls = [summaries.complete, partial(memories.complete, schema=Point), model.complete, summaries.complete]
+    calls = [summaries.complete, partial(memories.complete, schema=Point), model.complete]
+    calls.append(partial(model.complete_structured, schema=Point))
     with ThreadPoolExecutor(4) as pool:
-        assert [future.result() for future in [pool.submit(call, ASK) for call in calls]] == ["hi"] * 4
+        answers = [future.result() for future in [pool.submit(call, ASK) for call in calls]]
+    assert answers == ["hi", '{"x":2}', "hi", Point(x=2)]
     assert inner.clashes == 0
 
 
