@@ -2,11 +2,11 @@
 
 from arc_common.text.languages.language import Language, Pattern, vocabulary
 
-_WORDS, _PHRASES = vocabulary("chinese_japanese")
+_WORDS, _PHRASES = vocabulary("chinese_japanese", whole_words=False)
 _SHORT = r"[^，、。]{0,8}[\d一二两三四五六七八九十百千万][^，、。]{0,8}"
 _COMMON = "|".join(sorted(_WORDS["common_words"], key=len, reverse=True))
 _NUMERAL = "[〇一二两兩三四五六七八九十百千万]"
-_CHANGED, _SINGLE, _TASK = _PHRASES["changed"], _PHRASES["single_valued"], _PHRASES["text_tasks"]
+_SINGLE, _TASK = _PHRASES["single_valued"], _PHRASES["text_tasks"]
 
 CHINESE_JAPANESE = Language(
     name="Chinese or Japanese",
@@ -32,30 +32,32 @@ CHINESE_JAPANESE = Language(
         r"|よね[。\s]*$|(?:か|[てで]|(?<!にち|ばん)は)[。\s]*$"
     ),
     confirming=Pattern(rf"[，,、]?\s?{_PHRASES['tags']}[。？?！!\s]*$"),
-    chit_chat=Pattern(_PHRASES["courtesies"]),
-    supposition=Pattern(_PHRASES["suppositions"]),
-    condition=Pattern(rf"^{_PHRASES['conditions']}|(?:たら|れば|なら|的话|的話)[，,、]?$"),
-    oneself=Pattern(_PHRASES["oneself"]),
+    condition=Pattern(rf"^[^，,、。]{{0,8}}{_PHRASES['conditions']}|(?:たら|れば|なら|的话|的話)(?=[，,、]|$)"),
     listener=Pattern(r"[你您妳]|あなた"),
     lasting=Pattern(
         rf"我(?:们)?(?:现在|目前|已经|一直|平时)?{_PHRASES['doings']}|{_PHRASES['states']}|{_PHRASES['people']}(?:は|が|の).+"
     ),
-    asserting=Pattern(_PHRASES["asserted"]),
     bare=Pattern(r"^[^はがをも]*\d[^はがをも]*です\W*$"),
     wanting=Pattern(rf"{_PHRASES['wanted']}|想(?!念)|能(?=游|在|够|去)|(?<!重)要(?!求|点)|吧[。！!\s]*$|吧[，,]"),
     forbidding=Pattern(
         rf"(?P<limit>^(?:[^，、。\d]{{0,4}}{_PHRASES['limits']}.{{1,12}}|{_SHORT}{_PHRASES['final_limits']}|[^，、。]{{1,9}}以外)(?:就行|都行|です|で|でお願いします)?[。！!]?$)"
         rf"|{_PHRASES['forbidden']}|(?:^|[，,我先也])别(?![是的人处墅名样致说忘急客担])|以[内下](?:都|就)?(?:可以|行)|只有.{{1,12}}才"
     ),
-    deciding=Pattern(_PHRASES["decided"]),
-    preferring=Pattern(_PHRASES["preferred"]),
     vague=Pattern(r"[这那](?:[里家个间些边儿]|样)|^(?:[它她他]们?|这|那|這|[そこあ](?:れ|の|ちら|こ))"),
-    denying=Pattern(rf"不(?!同|错|过|仅)|{_PHRASES['denied']}"),
-    changing=Pattern(_CHANGED),
-    adding=Pattern(rf"{_PHRASES['added']}|も(?=[、。])"),
+    denying=Pattern(rf"不(?!同|错|过(?!敏|期)|仅)|{_PHRASES['denied']}|{_PHRASES['leaving']}"),
+    replacing=Pattern(
+        r"([^，、。はがを]{1,12})(?:ではなく|じゃなくて|の代わりに)|(?:而不是|不是)([^，。]{1,12}?)(?=，?而是|[，。]|$)"
+    ),
+    parting=Pattern("[，,；;、]"),
+    subject=Pattern(r"[他她]|(?![我咱私僕俺今现目])[^，、。]{1,8}[はが]"),
+    naming=Pattern(
+        r"^(?:今の|现在|今は)?(?:我们?的?|私の|うちの)?(?P<name>[^，、。はが是的现]{1,8})(?:现在)?(?:は|が|是|叫)(?:今は?)?(?P<value>[^，、。\d]{2,12}?)(?:です|だ)?$"
+    ),
     relations={
         "home": Pattern(r"(?:住在|搬到了?)([\u3400-\u9fff]{2,4})|([\u3400-\u9fff]{2,4})に(?:住んで|引っ越)"),
-        "employer": Pattern(r"在([\u3400-\u9fffA-Za-z]{2,10})(?:工作|上班)|([\w]{2,10})で働いて"),
+        "employer": Pattern(
+            r"(?<!现)在([\u3400-\u9fffA-Za-z]{2,10})(?:工作|上班)|([ァ-ヿ\u3400-\u9fffA-Za-z]{2,12})(?:で働|に勤め)"
+        ),
     },
     attribute=Pattern(
         rf"(?P<name>{_SINGLE}[^\W\d]{{0,4}}?)(?:现在|已经)?(?:是|为|改成|改到|改为|在|は|を|が|：|:)(?P<value>.+)"

@@ -6,11 +6,10 @@ _WORDS, _PHRASES = vocabulary("english")
 _AUXILIARY = r"(?:is|are|am|was|were|do|does|did|can|could|would|will|should|shall|may|might|have|has|had)\b"
 _SUBJECT = r"(?:i|we|it|that|this|they|he|she|you|my|our|there)\b"
 _ASKS = rf"(?:what|who|whom|whose|which|why|how|where|when(?! {_SUBJECT}))(?:'?s)?\b"
-_I = r"\b(?:i|we)(?:'\w+)?"
+_I, _CHANGED = r"\b(?:i|we)(?:'\w+)?", _PHRASES["changed"]
 _ADVERBS = r"(?:(?:\w+ly|also|just|always|often|still|already|now|never|even|don't|do not|no longer|do) ){0,3}"
 _PASTS = "|".join(form for form, base in _WORDS["base_forms"].items() if form != base)
 _NAME = r"(?-i:([A-Z][\w'&-]*(?: [A-Z][\w'&-]*){0,2}))"
-_CHANGED = _PHRASES["changed"]
 _SINGLE = rf"(?:[\w'-]+ ){{0,3}}?(?:{_PHRASES['single_valued']}|(?<!'s )name|(?<=my )number)s?"
 _NUMBER = rf"(?:[$€£¥₩]?\d[\w.,:%€-]*|{'|'.join(_WORDS['numbers'])})"
 _ALONE = rf"(?=(?:,? (?!{_PHRASES['asserted']}\b)[\w'€-]+){{0,4}}(?: (?:is|are|works?)(?: {_PHRASES['fine']})?)?\W*$)"
@@ -83,33 +82,39 @@ ENGLISH = Language(
         rf"|(?:(?:(?:by|before|after|until) [\w:'-]+|{_NUMBER})(?: [\w'€-]+){{0,4}}|\w{{4,}}s),? {_FINAL}"
         rf"|(?:{_PHRASES['exceptions']}|(?:any|every)\w* (?:\w+ )?(?:but|{_PHRASES['exceptions']})) [\w'-]+{_ALONE})"
         rf"|(?:(?:i|we) never|never|always) (?!(?:had|been|make|want|said|told|did|went|got|{_PASTS}|\w+(?:ed|ing))\b)"
-        rf"|(?:don't|do not) (?!{_PHRASES['idioms']}|be )|avoid|no more|only(?! (?:the|an?|one|two|some|my)\b)"
-        rf"|any(?:thing|where|one|body) (?:but|except)|no [\w ]{{3,20}} (?:{_PHRASES['prepositions']}|please)"
-        rf"|not (?-i:[A-Z])\w+ (?:please|again)|not (?:in|on|at|with|from|near) (?-i:[A-Z])\w+{_ALONE})\b"
-        rf"|\b(?:{_PHRASES['forbidden']}|(?<=\w )allerg(?:y|ies) to|(?:has|have|needs?) to be (?:\w+ ){{0,2}}\d"
-        rf"|(?:is|are|am|'s|'m|'re) (?!n(?:ot|ever) )(?:\w+ )?{_PHRASES['diets']}|(?:strict|a) veg(?:etari)?ans?(?! \w)"
+        rf"|(?:don't|do not) (?!{_PHRASES['idioms']}|be )|{_PHRASES['ruled_out']}|no [\w ]{{3,20}}"
+        rf" (?:{_PHRASES['prepositions']}|please)|not (?:in|on|at|with|from|near) (?-i:[A-Z])\w+{_ALONE})"
+        rf"\b|\b(?:{_PHRASES['forbidden']}|(?:is|are|am|'s|'m|'re) (?!n(?:ot|ever) )(?:\w+ )?{_PHRASES['diets']}"
         rf"|(?:cannot|(?:ca|wo|do)n't) {_PHRASES['refused']}|(?:the|our|every|all) (?:\w+ ){{1,2}}must"
         rf" (?!have|feel|{_GUESSED})\w+|(?:^|so |and |but |with |, )no(?:thing)? (?:\w+ ){{1,5}}{_PHRASES['whom']})\b"
     ),
-    deciding=Pattern(rf"\b{_PHRASES['decided']}\b"),
     preferring=Pattern(
         rf"{_I} {_ADVERBS}(?:(?:much|would|can't|cannot) )?(?:like|love|enjoy|prefer|hate|dislike|avoid|stand)\b"
         rf"(?! to {_PHRASES['asked_for']})|\bmy favou?rite \w|^(?:please )?(?:always|never)\b|\b{_PHRASES['fond']}\b"
     ),
     vague=Pattern(
-        r"\b(?-i:it|its|they|their|them|he|she|his|her|him|there|here|things|stuff)\b"
-        r"|\b(?:something|everything|nothing(?! \w+ \W?\d)|(?:the|my|our|old|new|this|that|been|prefer|like) ones?)\b"
-        rf"|\b(?:this|these|those) (?!year|month|week|morning|evening|summer|time)\w+|^{_PHRASES['pointing']}\b"
-        r"|\b(?P<bare>that|this|these|those|one|another|(?-i:it|them|there|both|few)(?=\W*$|[,;]))"
+        rf"\b{_PHRASES['unnamed']}\b|^{_PHRASES['pointing']}\b|\b(?:one|another|(?P<bare>that|this|these|those|(?-i:it|them|there|both|few)(?=\W*$|[,;])))"
         r"(?=\W*$|[,.;]| (?:and|but|so|for|in|on|at|as|to|too|with|before|after|over|until)\b)"
     ),
-    denying=Pattern(rf"n't\b|\b(?:no(?! problem| one| idea| longer)|not(?! only| just)|{_PHRASES['denied']})\b"),
-    changing=Pattern(rf"\b(?:now|nowadays|these days|from now on|instead|new one|replaced|swapped|{_CHANGED})\b"),
-    adding=Pattern(rf"\b{_PHRASES['added']}\b"),
+    denying=Pattern(rf"n't\b|\b(?:{_PHRASES['denied']}|{_PHRASES['left']})\b"),
+    changing=Pattern(rf"\b(?:{_PHRASES['now']}|instead|new one|replaced|swapped|{_CHANGED})\b"),
+    leaving=Pattern(rf"\b(?:{_PHRASES['left']}|{_PHRASES['given_for']})\b"),
+    replacing=Pattern(
+        rf"\b(?:instead of|{_PHRASES['given_for']})((?: (?!(?:and|but|to|with|for)\b)(?:[^\s;,]|,\d)+){{1,5}})"
+    ),
+    parting=Pattern(rf"[;!] | [–—-]+ |(?:,|,? (?:and|but|so))(?= (?:i|we|now|{_PASTS}|\w+ed)\b)"),
+    naming=Pattern(
+        rf"^(?:(?:i|we)(?:'ve| have)? {_CHANGED} )?(?:my|our|the) (?P<name>[\w' -]{{2,40}}?)"
+        rf"(?:(?: {_PHRASES['to_be']}|'s)+(?P<place> in| at| on|(?<=moved) to)?(?: to| with)?|(?: over)? to)"
+        r" (?P<value>(?-i:[A-Z])[\w.'& -]*?)(?: now)?$"
+        r"|^(?P<value2>(?-i:[A-Z])[\w.' -]*?) is (?:now )?(?:my|our) (?P<name2>[\w' -]+?)(?: now)?$"
+    ),
     relations={
         "home": Pattern(rf"\b(?:lives?|living|resides?|based|moved|relocated)(?: now)? (?:in|to) {_NAME}"),
         "employer": Pattern(rf"\b(?:(?:works?|working|employed)(?: now)? (?:at|for)|joined|started at) {_NAME}"),
         "favourite": Pattern(r"\bmy favou?rite (\w+) is (\w+)"),
+        "role": Pattern(rf"\b(?:my|our|(\w+)'s) (?:new )?({_PHRASES['roles']}) is {_NAME}"),
+        "plan": Pattern(rf"\b(?:on|{_PHRASES['graded']} to) (?:the|an?) (\w+) (?:plan|tier)\b"),
         "age": Pattern(r"\b(?:am|i'm|is|turned) (?:now )?(\d{1,2})(?: years? old)?\W*$"),
     },
     attribute=Pattern(
@@ -123,11 +128,6 @@ ENGLISH = Language(
         rf"\b(?:it|(?P<personal>its|theirs?|they|them|he|him|his|she|hers?)|those|these|this|{_PHRASES['ranks']} ones?"
         rf"|the (?:former|latter|others?)|(?:that|which|other|another) {_PHRASES['cases']}|(?:{_PHRASES['before_that']}"
         rf"|{_AUXILIARY}) that(?! (?:{_SUBJECT}|{_AUXILIARY}))|{_PHRASES['ways']} there)\b|\b(?:that|there)[\s?.!]*$"
-    ),
-    expletive=Pattern(
-        rf"\b(?:is|was|isn['’]t|would|will) it (?:be )?{_PHRASES['judged']}\b"
-        r"|\b(?:does|did|will|would) it (?:(?:take|cost) to|rain|snow)\b"
-        r"|\bit (?:is|was|takes?|costs?) (?:\w+ )?(?:to|that)\b|\bwhat (?:time|day|date) is it\b"
     ),
     defining=Pattern(r"(?s)^(?!.*\bthe\s+\w).*\b(?:(?:what|who)(?:['’]s| is| are| was)|define|meaning of|explain)\b"),
     self_quoted=r"(?:I|I['’](?:m|ve|d|ll)|[Mm]y|[Ww]e|[Oo]ur)\s[a-z]",

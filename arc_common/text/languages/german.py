@@ -5,8 +5,9 @@ from arc_common.text.languages.language import Language, Pattern, vocabulary
 _WORDS, _PHRASES = vocabulary("german")
 _ASKS, _VERB_FIRST, _CHANGED = _PHRASES["questions"], _PHRASES["verbs_first"], _PHRASES["changed"]
 _SHORT = r"[\w:.,'€]*(?: [\w:.,'€]+){0,3}"
+_NOW = _PHRASES["now"]
 _NONE = r"(?:nicht|nichts|nie|niemals|niemand\w{0,2}|keine?\w?)\b"
-_PAST = rf"(?:{_PHRASES['gone']} sein|(?:ge\w+|{_PHRASES['gone']}) haben)"
+_PAST = rf"(?:(?:{_PHRASES['gone']}|{_PHRASES['guessed']}) sein|(?:ge\w+|{_PHRASES['gone']}) haben)"
 _NAME = r"([A-ZÄÖÜ][\wäöüß&-]*(?: [A-ZÄÖÜ][\wäöüß&-]*){0,2})"
 
 GERMAN = Language(
@@ -29,10 +30,9 @@ GERMAN = Language(
     ),
     confirming=Pattern(rf"(?:,\s?{_PHRASES['confirmed']}|[\s,]\s?{_PHRASES['tags']})\W*$"),
     relating=Pattern(rf"{_ASKS} {_PHRASES['subjects']}\b"),
-    chit_chat=Pattern(rf"\b{_PHRASES['courtesies']}\b"),
     supposition=Pattern(
         r"^(?:was wäre,? wenn|angenommen|stell dir vor|nehmen wir an)\b"
-        rf"|\b(?:vielleicht|wahrscheinlich|hätte\w?|wäre\w?|würde(?! gern)|könnte|muss\w* .*{_PAST})\b"
+        rf"|\b(?:vielleicht|wahrscheinlich|hätte\w?|wäre\w?|würde(?! gern)|könnte|muss\w* (?:wohl|ja|.*{_PAST}))\b"
     ),
     condition=Pattern(r"^(?:(?:und|aber|also) )?(?:wenn|falls|sofern)\b"),
     oneself=Pattern(r"\b(?:ich|wir|mich|mir|uns|mein\w{0,2}|unser\w{0,2})\b"),
@@ -40,8 +40,6 @@ GERMAN = Language(
     lasting=Pattern(
         rf"\b{_PHRASES['states']}\b|\b(?:mein|unser)\w{{0,2}} (?:[\w-]+ ){{1,3}}{_PHRASES['states_of_others']}\b"
     ),
-    asserting=Pattern(rf"\b{_PHRASES['asserted']}\b"),
-    wanting=Pattern(rf"\b{_PHRASES['wanted']}\b"),
     forbidding=Pattern(
         r"^(?:(?:bitte|und|aber|also),? )?"
         rf"(?:(?P<limit>(?:{_PHRASES['limits']}|(?:(?:all|jed)\w+ (?:\w+ )?)?{_PHRASES['exceptions']}) {_SHORT}\W*$"
@@ -56,30 +54,38 @@ GERMAN = Language(
         rf"|nicht (?:\w+ ){{0,3}}{_PHRASES['refused']}|(?:also|daher|darum|deshalb|deswegen) (?:\w+ )?keine?\w?"
         rf"|muss (?!.*{_PAST}\b)(?:\w+ ){{0,4}}sein|{_PHRASES['forbidden']})\b"
     ),
-    deciding=Pattern(rf"\b{_PHRASES['decided']}\b"),
-    preferring=Pattern(rf"\b{_PHRASES['preferred']}\b"),
     vague=Pattern(
         rf"^(?:und |aber )?(?:\d[\d.,]* [\w€]+ (?:ist|sind|wären?|waren|mach\w+) )?"
-        rf"(?:er|sie|es|das|dies\w*|jen\w*|sein\w*|ihr\w*|dort|da(?:von|für|mit|zu|rauf|bei|nach|gegen|durch)?"
-        rf"|(?:der|die|den|dem) (?={_PHRASES['demonstrated']}\b))\b"
+        rf"(?:er|sie|es|das(?! (?-i:[A-ZÄÖÜ]))|dies\w*|jen\w*|sein\w*|ihr\w*|dort|(?:der|die|den|dem)"
+        rf" (?={_PHRASES['demonstrated']}\b)|da(?:von|für|mit|zu|rauf|bei|nach|gegen|durch)?)\b"
     ),
     ordinal=Pattern(
         r"\b(?:(?<!\bi )am|im|vom|zum|zur|beim|der|die|das|den|dem|des) \d{1,3}\."
         rf"|(?<!\d)\d{{1,2}}\.(?= {_PHRASES['counted']}\b)"
     ),
-    denying=Pattern(rf"\b(?:nicht(?! nur)|kein\w{{0,2}}|nie(?:mals)?|{_PHRASES['denied']})\b"),
-    changing=Pattern(rf"\b(?:jetzt|nun|inzwischen|mittlerweile|neuerdings|ab sofort|stattdessen|{_CHANGED})\b"),
-    adding=Pattern(rf"\b{_PHRASES['added']}\b"),
+    denying=Pattern(rf"\b(?:nicht(?! nur)|kein\w{{0,2}}|nie(?:mals)?|{_PHRASES['denied']}|{_PHRASES['left']})\b"),
+    changing=Pattern(rf"\b(?:{_NOW}|stattdessen|{_CHANGED})\b"),
+    leaving=Pattern(rf"\b(?:nicht mehr|kein\w{{0,2}} \w+ mehr|{_PHRASES['left']})\b"),
+    replacing=Pattern(r"\b(?:an)?statt ([\w€$.-]+(?: [\w€$.-]+){0,3})"),
+    parting=Pattern(rf"[;!] | [–—-]+ |(?:,|,? (?:und|aber|sondern))(?= (?:ich|wir|{_NOW}|{_PHRASES['states']})\b)"),
+    naming=Pattern(
+        rf"^(?:mein|unser)\w{{0,2}} (?P<name>[\w -]{{2,40}}?) (?:ist|heißt) (?:{_NOW} )?"
+        r"(?P<value>(?-i:[A-ZÄÖÜ])[\w. -]*)$"
+    ),
     relations={
         "home": Pattern(
-            rf"\b(?:[Ww]ohne|[Ll]ebe|wohnt|lebt)(?: jetzt| nun)? in {_NAME}|\bnach {_NAME} (?:um)?gezogen", cased=True
+            rf"\b(?:[Ww]ohnen?|[Ll]ebe|wohnt|lebt)(?: ich| wir)?(?: {_NOW})? in {_NAME}|\bnach {_NAME} (?:um)?gezogen",
+            cased=True,
         ),
-        "employer": Pattern(rf"\b[Aa]rbeite[nt]?(?: jetzt| nun)? (?:bei|für) {_NAME}", cased=True),
+        "role": Pattern(
+            rf"\b(?:[Mm]ein|[Uu]nser)e? (?:neuer? )?({_PHRASES['roles']}) (?:ist|heißt) {_NAME}", cased=True
+        ),
+        "employer": Pattern(rf"\b[Aa]rbeite[nt]?(?: ich)?(?: {_NOW})? (?:bei|für) {_NAME}", cased=True),
         "age": Pattern(r"\b(?:bin|ist) (?:jetzt )?(\d{1,2})(?: Jahre alt)?\W*$"),
     },
     attribute=Pattern(
         rf"(?:^|\b(?:mein|unser|der|die|das)\w{{0,2}} )(?P<name>(?:[\w-]+ ){{0,2}}?{_PHRASES['single_valued']})"
-        r"(?: (?:ist|sind|lautet|beträgt|wurde|hat|sich|jetzt|nun|damit|also|auf|um|am))+ (?P<value>.+)"
+        r"(?: (?:ist|sind|lautet|beträgt|liegt|bei|wurde|hat|sich|jetzt|nun|damit|also|auf|um|am))+ (?P<value>.+)"
     ),
     forget=Pattern(
         r"^(?:(?:bitte|und|nein|ok)[\s,]{1,2}){0,2}"

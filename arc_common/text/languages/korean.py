@@ -5,8 +5,8 @@ from unicodedata import normalize
 from arc_common.caches import cached_text
 from arc_common.text.languages.language import Language, Pattern, vocabulary
 
-_WORDS, _PHRASES = vocabulary("korean")
-_ENDING = Pattern(rf"(?<=.){_PHRASES['particles']}$")
+_WORDS, _PHRASES = vocabulary("korean", whole_words=False)
+_ENDING = Pattern(rf"(?<=.){_PHRASES['noun_endings']}$")
 
 
 def strip_particles(word: str) -> str:
@@ -50,7 +50,8 @@ def stem(word: str) -> str:
 
 
 _ASKS = "(?:뭐|뭘|뭔|무엇|무슨|어떤|어떻|어때|어느|어디|언제|누구|누가|얼마|몇)"
-_PEOPLE, _CHANGED, _TASK = _PHRASES["people"], _PHRASES["changed"], _PHRASES["text_tasks"]
+_PEOPLE, _CHANGED, _TASK = _PHRASES["relatives"], _PHRASES["changed"], _PHRASES["text_tasks"]
+_NOW = "(?:이제는?|이젠|지금은|요즘은)"
 _BE, _SINGLE = _PHRASES["to_be"], _PHRASES["single_valued"]
 _NUMBER = rf"(?:\d\S*|(?:{'|'.join(_WORDS['numbers'])})\s?)"
 _NAME = r"(?:^|\s)([가-힣A-Za-z0-9]{2,15}?)(?<!집)"
@@ -76,30 +77,20 @@ KOREAN = Language(
         r"|(?:까요?|(?<![머언])니|던가요?|더라|[었였했이는은인을]지|려나|(?<=[가-힣])[은는]요?)[\s.!~?]*$"
     ),
     confirming=Pattern(rf"(?:[,，]\s?)?{_PHRASES['tags']}요?[\s.!~?？]*$"),
-    chit_chat=Pattern(
-        rf"{_PHRASES['courtesies']}|도와 ?(?:주|줘)|(?<!까지는 )괜찮아요$|^맞아요|(?:것|거) 같(?:아|네|은|습)|나 ?봐"
-        r"|생각(?:이|도) (?:들|나)|생각해 ?보|(?:신경 ?쓰지|걱정(?:은|하지)?) ?(?:마|말)"
-    ),
-    supposition=Pattern(
-        r"(?:만약|만일|가령|혹시라도)[가-힣]{0,2}\s|[가-힣](?:다면|라면)\s|더라면|으면\s(?:얼마나\s)?좋"
-        r"|(?:다고|라고)\s(?:치|가정)|가정(?:해|하)|아마|텐데|[았었였했갔왔났셨됐렸졌겼쳤줬봤샀]을\s[거것]|틀림없"
-    ),
     condition=Pattern(r"(?:[가-힣]면|경우(?:에는?|라면)?)[\s,]{0,2}$"),
     oneself=Pattern(
         rf"(?<![가-힣])(?:저|제|나|내|난|전|우리|저희)(?:[는가도의를에]|희|\s|한테)|{_PEOPLE}"
-        r"|(?:어요|아요|해요|니다|예요|이에요)\W*$"
+        r"|(?:[어아해예에녀겨려져쳐춰여와봐둬줘써꿔]요|니다)\W*$"
     ),
-    listener=Pattern(r"당신|고객님|회원님|(?:시면|셔야|셨|십니다|시는|시고)"),
     lasting=Pattern(
         rf"{_PHRASES['states']}|(?:좋아|싫어)(?:해|하|합)|[가-힣](?:이에요|예요|입니다|이야)\W*$"
         r"|(?:에서|에|로)\s(?:[가-힣]+\s){0,2}(?:일하|일해|근무|다니|다녀|다닙|살|삽|산다|거주|이사)"
         r"|(?:을|를)\s(?:키우|키워|쓰|써|타|사용|배우|운영|샀|산\s|좋아|싫어|마셔|마시)"
-        r"|기로\s?(?:했|결정|정)|려고\s?(?:해|하|합)|고\s있(?:어|습|는)|(?:\S+\s){3,}\S*(?:[가-힣]요|[다어아야해돼대래])\W*$"
+        r"|기로\s?(?:했|결정|정)|려고\s?(?:해|하|합)|고\s있(?:어|습|는)|(?=(?:\S+\s){3,}\S*(?:[가-힣]요|[다어아야해돼대래])\W*$)"
         rf"|{_PEOPLE}[가-힣]{{0,3}}\s.+(?:있|살|이에요|예요|입니다|해요|어요)"
     ),
     asserting=Pattern(r"(?:다|요|음|임|네|지|야|어|아|해|돼|대)\W*$"),
     bare=Pattern(rf"^(?!.*(?:[은는이도을를]|\S[가-힣]가)\s)(?:\S+\s){{0,4}}\d\S*\s?[가-힣]{{0,2}}{_BE}\W*$"),
-    wanting=Pattern(r"찾고\s있|찾는|필요(?:해|합|한)|싶(?:어|습|은)|원해|원합"),
     forbidding=Pattern(
         rf"(?P<limit>^(?:{_PHRASES['limits']}\s?{_NUMBER}\S*(?:\s\S+){{0,2}}"
         rf"|(?:\S+\s)?{_NUMBER}(?:\S+\s?)?{_PHRASES['final_limits']}(?:로|만|까지)*(?:이?요)?"
@@ -108,15 +99,24 @@ KOREAN = Language(
         r"|다시는\s[안못]\s|[가-힣]\s말고요\W*$|(?:로|에|에게|한테|께)만\s\S+\s?(?:주세요|줘)|[아어해여]야\s?[해돼합됩]"
         rf"|\d\S*\s?{_PHRASES['final_limits']}[는만면로]?\s(?:괜찮|가능|돼|됩|부탁)"
     ),
-    deciding=Pattern(rf"{_PHRASES['decided']}|기로\s?(?:했|결정|정|합의)|로\s?(?:할게|하겠|결정|변경)"),
-    preferring=Pattern(rf"{_PHRASES['preferred']}|(?:항상|언제나|절대|앞으로)\s.{{0,60}}(?:답|말|써|불러)[해하줘주]"),
     vague=Pattern(r"^(?:그리고 |하지만 )?(?:그|그녀|[그이저]것|[그이]거|이|[그이]건|걔)[는은가이도의들]?\s"),
-    denying=Pattern(rf"{_PHRASES['denied']}|지\s?[는도를]?\s?[않못말]|(?:^|\s)[안못]\s|아니(?!면|라면)|없(?!이|애)"),
-    changing=Pattern(rf"(?:^|(?<=\s))(?:이제는?|이젠|지금은|요즘은|대신)(?=\s)|(?:으로|로)?\s?{_CHANGED}[가-힣]*"),
-    adding=Pattern(rf"{_PHRASES['added']}|도\s"),
+    denying=Pattern(
+        rf"(?:{_PHRASES['denied']}|{_PHRASES['leaving']}|(?<=지)[는도를]?\s?[않못말]|아니(?!면|라면)|없(?!이|애))[가-힣]*"
+        r"|(?:^|(?<=\s))[안못](?=\s)"
+    ),
+    changing=Pattern(rf"(?:^|(?<=\s))(?:{_NOW}|대신)(?=\s)|(?:으로|로)?\s?{_CHANGED}[가-힣]*"),
+    replacing=Pattern(r"(\S+)\s대신|(\S+?)(?:이|가)?\s아니라"),
+    parting=Pattern(r"(?<=[가-힣])(?:고|지만|는데|다가)\s(?!있|싶)|[,;]\s"),
+    subject=Pattern(r"(?!(?:저는|나는|우리는|제가|내가|지금은|이제는|요즘은)\s)(?:\S{1,6}\s)?\S{1,8}[은는이가]\s"),
+    naming=Pattern(
+        rf"^(?:{_NOW}\s)?(?:(?:제|저희|우리|내)\s)?(?P<name>(?:[가-힣]+\s){{0,2}}[가-힣]+?)[은는이가을를]\s(?:{_NOW}\s)?"
+        rf"(?P<value>[가-힣A-Za-z ]{{2,20}}?)(?:{_BE}|이다|(?P<place>에\s?있)[가-힣]+|으?로\s?{_CHANGED}[가-힣]*)$"
+    ),
     relations={
         "home": Pattern(rf"{_NAME}(?:(?:에서|에)\s(?:살|산다|삽니다|거주|자취)|(?:으로|로)\s이[사주](?:했|갔|왔|해))"),
-        "employer": Pattern(rf"{_NAME}(?<!재택)(?:에서?\s(?:근무|재직|다[니닌녀닙]|입사|취직)|으?로\s이직)"),
+        "employer": Pattern(
+            rf"{_NAME}(?<!재택)(?:에서?\s(?:근무|재직|다(?:[니닌닙]|녀(?!오|올|왔))|입사|취직)|으?로\s이직)"
+        ),
         "age": Pattern(r"(?:^|\s)(\d{1,2})\s?(?:살|세)(?=이|입|예|$|다|야)"),
     },
     attribute=Pattern(

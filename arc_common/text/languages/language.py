@@ -50,11 +50,11 @@ def entries(*path: str) -> Iterator[str]:
     return (line for line in text.replace("\n ", " ").splitlines() if line and not line.startswith("#"))
 
 
-def vocabulary(language: str) -> tuple[dict[str, Any], dict[str, str]]:
+def vocabulary(language: str, *, whole_words: bool = True) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the lists of a language's text file: those of `Language`, by its fields, and phrases for use in patterns.
 
-    In the file, bars separate synonyms, and commas separate phrases; "*" in a phrase is any ending of a word. Some
-    forms are lists of phrases.
+    In the file, bars separate synonyms, and commas separate phrases; "*" in a phrase is any ending of a word. Phrases
+    under the name of a pattern of `Language` are that pattern; with `whole_words` they match between borders of words.
     """
     fields: dict[str, Any] = {}
     phrases: dict[str, str] = {}
@@ -62,8 +62,8 @@ def vocabulary(language: str) -> tuple[dict[str, Any], dict[str, str]]:
         name, _, text = entry.partition(": ")
         if "," in text:
             phrases[name] = f"(?:{'|'.join(text.split(', '))})".replace("*", r"\w*")
-            if name in ("agreeing", "undecided", "unknowing"):
-                fields[name] = Pattern(rf"(?<![a-zß-ÿ]){phrases[name]}(?![a-zß-ÿ])")
+            if Language.__annotations__.get(name) is Pattern:
+                fields[name] = Pattern(rf"\b{phrases[name]}\b" if whole_words else phrases[name])
         else:
             fields[name] = synonyms(text) if "|" in text else word_set(text)
     return fields, phrases
@@ -154,6 +154,20 @@ class Language:
     """Words of change: "now", "instead", "was moved"."""
     adding: Pattern = NEVER
     """Words that put one thing beside another or into the past, so that it ends nothing: "also", "used to"."""
+    leaving: Pattern = NEVER
+    """A verb that ends what its object names: "quit", "cancelled"; also "no longer"."""
+    replacing: Pattern = NEVER
+    """What something replaces, as the only group: "instead of 4,000"."""
+    parting: Pattern = NEVER
+    """A link between two statements about one subject: "and now", "; "."""
+    pronouns: frozenset[str] = frozenset()
+    """Words for the speaker as a subject: "i", "we"."""
+    relatives: Pattern = NEVER
+    """Words for the speaker's people where no possessive stands before them."""
+    subject: Pattern = NEVER
+    """The subject at a sentence's beginning that is not the speaker, where sentences need none: "동생은"."""
+    naming: Pattern = NEVER
+    """A subject and its name, as the groups `name` and `value`: "my boss is Anna"."""
     relations: Mapping[str, Pattern] = field(default_factory=dict)
     """Sentences that give somebody's attribute its one value, as the pattern's last group, by attribute."""
     attribute: Pattern = NEVER

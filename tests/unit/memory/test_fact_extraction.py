@@ -34,6 +34,9 @@ STATEMENTS = {
         Just got it from accounting: the purchase order for the kiln shelves is PO-55718
         Let's do the hike on Sunday
         Our host's reference is PX-2209, check-in from 3 pm
+        I cancelled the Rome hotel and booked one in Milan
+        I'm on the premium plan
+        I downgraded to the basic plan
     """,
     "German": """
         Ich wohne in Köln
@@ -49,6 +52,8 @@ STATEMENTS = {
         다음 주 화요일에 치과 예약이 있어요
         강아지 이름은 초코예요
         커피보다 차를 더 좋아해요
+        네이버 그만두고 지금은 카카오에 다녀요
+        요즘은 은행에서 일하고 있어요
     """,
     "Chinese and Japanese": """
         我住在北京
@@ -57,6 +62,12 @@ STATEMENTS = {
         就订翠湖宾馆，住两晚
         订单号是 AB-20931
         私は東京に住んでいます
+        今は札幌に住んでいます
+        トヨタで働いています
+        予算は5万円です
+        现在住在上海
+        我从腾讯辞职了，现在在美团工作
+        我们订了杭州的酒店
         三井ガーデンにします
     """,
 }
@@ -89,6 +100,7 @@ RULES = {
         Yes but only automatic
         What I can't eat is nuts
         Max doesn't like the heat so nothing inland please
+        We can go up to 5,500 instead of 4,000
     """,
     "German": """
         Buche nie vor 9 Uhr
@@ -98,6 +110,7 @@ RULES = {
         Höchstens 150 Euro pro Nacht
         Nicht vor 9 Uhr bitte
         Nicht Amsterdam bitte, nie wieder
+        Das Auto muss automatisch sein
     """,
     "Korean": """
         9시 전에는 절대 예약하지 마세요
@@ -191,6 +204,14 @@ NOTHING = {
         我可能五月搬到北京
         In theory my budget is 900 euros
         Was wäre, wenn ich in Köln wohnen würde?
+        Wenn ich 900 Euro hätte
+        제 예산이 90만원이라면요
+        제가 부산에 산다면요
+        予算が10万円なら、別のホテルにします
+        大阪に住んでいるなら、車はいりません
+        如果我的预算是5000元，就住这家
+        要是我的预算有5000元
+        我的预算如果是5000元的话
     """,
     "guesses": """
         You must be tired
@@ -201,6 +222,9 @@ NOTHING = {
         The train must be late on Fridays
         my brother must be 40 by now
         Meine Schwester muss um 9 gegangen sein
+        Er muss krank sein
+        Meine Schwester muss krank sein
+        Mein Chef muss wohl im Stau stehen
         저희 엄마가 9시에 나갔을 거예요
         我妈妈一定是9点走的
         母は9時に出たはずです

@@ -224,6 +224,12 @@ def test_a_note_in_korean_is_found_before_its_particle() -> None:
             ["My phone number has changed to 555-2222"],
             id="has changed to",
         ),
+        pytest.param(
+            ["I work at Bosch.", "I quit Bosch; I now work at Siemens."],
+            ["I quit Bosch; I now work at Siemens"],
+            id="left for another",
+        ),
+        pytest.param(["I'm allergic to nuts.", "I'm not allergic to nuts."], ["I'm not allergic to nuts"], id="denied"),
         pytest.param(["My cat is Miso.", "My new cat is Rex."], ["My cat is Miso", "My new cat is Rex"], id="one more"),
         pytest.param(
             [
