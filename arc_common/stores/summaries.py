@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from arc_common.facts import Fact
@@ -13,7 +14,7 @@ from arc_common.protocols.conversations import MAIN, Path
 from arc_common.protocols.summaries import Commit, Lease, Outline, Segment, SegmentPart, SessionState, View
 from arc_common.stores.branch_paths import check_owner, place_on
 from arc_common.stores.branches import SqlBranches
-from arc_common.stores.codec import MOST, stored_from_row, to_microseconds
+from arc_common.stores.codec import MESSAGE_COLUMNS, MOST, from_body, stored_from_row, to_microseconds
 from arc_common.stores.database.connection import Database
 from arc_common.stores.database.drivers import Call, Row, Transaction
 from arc_common.stores.statements.compiler import Statements
@@ -156,10 +157,10 @@ class _Session:
     total_tokens: int
     head: int
     summarized: int
-    view_text: str | None
     lease_owner: str | None
     lease_fence: int
     next_branch: int
+    view_text: str | None
 
     @property
     def epoch(self) -> int:
@@ -173,6 +174,7 @@ class _Session:
 _INCARNATION, _COUNT = 1, 4
 """The places of two columns: one is null if the session is missing, the other also if it is on another path."""
 _ERA = 2
+_PLACE = itemgetter(MESSAGE_COLUMNS.index("seq"))
 
 
 class SqlSummaries:
@@ -191,35 +193,37 @@ class SqlSummaries:
         """See `SummaryStore.state`."""
         given = {**pin_scopes(key), "after": after}
 
-        def work(path: Path) -> list[list[Row]]:
+        def work(path: Path) -> list[Row]:
             place, sql = self._on(key, path)
-            calls = [(sql.state, {**place, **given})]
-            for statement, most in ((sql.messages_behind, limit), (sql.outlines, outlines)):
-                if most:
-                    calls.append((statement, {**place, **given, "row_limit": most}))
-            found.append(self._database.snapshot(*calls))
-            _, *row = found[-1][0][0]
-            is_elsewhere = row[_COUNT] is None and (row[_INCARNATION] is not None or key.branch)
-            return [] if is_elsewhere else found[-1]
+            place = {**place, **given}
+            calls = [(sql.state_and_messages, {**place, "row_limit": limit}) if limit else (sql.state, place)]
+            if outlines:
+                calls.append((sql.outlines, {**place, "row_limit": outlines}))
+            rows, *outlined = self._database.snapshot(*calls)
+            if limit:
+                rows.sort(key=_PLACE)  # that of the session's row is 0
+            session = from_body(rows[0][0])
+            found.append((session, rows, *outlined))
+            is_elsewhere = session[_COUNT] is None and (session[_INCARNATION] is not None or key.branch)
+            return [] if is_elsewhere else rows
 
-        found: list[list[list[Row]]] = []
+        found: list[Sequence[Any]] = []
         self._database.along(key, work)
-        ((pinned, *row),), *listed = found[-1]
-        newest_first, outlined = (listed.pop(0) if most else [] for most in (limit, outlines))
+        about, ((_, pinned, view_body, *_), *messages), *outlined = found[-1]
         pins = pins_from_text(pinned, self._clock(), self._database.seal.opened) if pinned and pinned != "[]" else ()
-        session = _session(key, [row] if row[_INCARNATION] is not None else [])
+        session = _session(key, [[*about, view_body]] if about[_INCARNATION] is not None else [])
         if session is None or session.message_count is None:
             return SessionState(pins=pins)
         return SessionState(
             view=session.view if view else None,
-            messages=tuple([stored_from_row(row) for row in reversed(newest_first)]),
+            messages=tuple(map(stored_from_row, messages)),
             message_count=session.message_count,
             total_tokens=session.total_tokens,
             epoch=session.epoch,
             facts_version=session.facts_version,
             summarized_to=session.summarized,
             pins=pins,
-            outlines=tuple(Outline(seq, Role(role), tokens) for seq, role, tokens in outlined),
+            outlines=tuple(Outline(seq, Role(role), tokens) for rows in outlined for seq, role, tokens in rows),
         )
 
     def segments(

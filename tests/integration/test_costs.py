@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import create_engine, event
 
 import arc_common
+from arc_common.context import ContextWindow
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.engine.session import Session
 from arc_common.memories import ProposedMemory
@@ -107,9 +108,69 @@ def test_statements_and_rows_of_a_turn_do_not_depend_on_the_length(
         own.database.dispose()
         assert after > before  # turns adopted new views
     counts = {messages: max(statements for statements, _ in costs) for messages, costs in seen.items()}
-    assert set(counts.values()) == {4 if recalls else 3}, counts
+    assert set(counts.values()) == {3 if recalls else 2}, counts
     most = {messages: max(steps for _, steps in costs) for messages, costs in seen.items()}
     assert most[1_000] <= (3 if recalls else 1.2) * most[100] + 2
+
+
+def remembered(engine: ContextEngine) -> Session:
+    """Tell two sessions of a user much, add a memory, and return the first session, of which a turn ran already."""
+    for name in ("s", "other"):
+        session = engine.session(name, user_id="ann")
+        session.append([message for number in range(30) for message in chat(number)])
+        session.append([Message(Role.USER, f"The yawl in harbour {name} is called Marabou."), *told(7)[1:]])
+        session.append([message for number in range(30) for message in chat(number)])
+        session.summarize()
+    engine.memories(user_id="ann").add("The yawl Marabou was painted in Kilchberg")
+    assert engine.flush(60)
+    session = engine.session("s", user_id="ann")
+    session.context(YAWL)
+    assert engine.flush(60)
+    return session
+
+
+YAWL = "Where is the yawl Marabou, and who painted it in Kilchberg?"
+"""A question that a memory, and a message in each session, answer."""
+MOST = {"session": 4, "user": 5}
+"""A turn reads the index, the session with its newest messages, the memories, and recalled messages of each session."""
+
+
+@pytest.mark.parametrize("scope", MOST)
+def test_a_turn_with_memories_is_few_statements(tmp_path: Path, scope: str) -> None:
+    own = OwnThread(sqlite_url(tmp_path))
+    settings = ArcSettings(storage={"synchronous": "normal"}, recall={"scope": scope})
+    with ContextEngine.open(own.database, settings=settings) as engine:
+        session = remembered(engine)
+        own.connect(5)
+        own.statements.clear()
+        window = session.context(YAWL)
+        statements = own.statements.copy()
+    check_recalled(window, scope)
+    assert len(statements) == MOST[scope], statements
+    own.database.dispose()
+
+
+@pytest.mark.parametrize("scope", MOST)
+def test_a_turn_with_memories_is_few_round_trips(postgres: PostgresServer, scope: str) -> None:
+    settings = ArcSettings(recall={"scope": scope})
+    with wire(postgres.port) as proxy:
+        url = new_database(PostgresServer(postgres.port)).replace(f":{postgres.port}/", f":{proxy.port}/")
+        with ContextEngine.open(url, settings=settings) as engine:
+            session, trips = remembered(engine), []
+            for _ in range(8):  # the background writes when memories were last read, perhaps meanwhile
+                before = proxy.round_trips
+                window = session.context(YAWL)
+                trips.append(proxy.round_trips - before)
+                assert engine.flush(60)
+            check_recalled(window, scope)
+    assert min(trips) == MOST[scope], trips
+
+
+def check_recalled(window: ContextWindow, scope: str) -> None:
+    text = "\n".join(message.text for message in window.messages)
+    assert "Kilchberg\n" in text
+    assert "harbour s " in text
+    assert ("harbour other" in text) == (scope == "user")
 
 
 MOST_CALLS = 4_100

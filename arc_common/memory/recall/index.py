@@ -1,13 +1,16 @@
 """Sessions' messages in the hybrid index: each is found by its words, its neighbours' words and its vector."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from arc_common.caches import LRUCache
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.filters import parse_filter
 from arc_common.memory.services import Services
@@ -30,9 +33,12 @@ NEIGHBOURS = 3
 _MOST_TERMS = 40
 """The most terms of a question that are searched, with those that may replace them; of a pasted page, the first. With
 48, turns about something else recall 2 to 3 % more, and questions find the same within a point."""
+_SESSIONS = 4_096
 _DIGITS = 19
 """Digits of the largest `seq`; ids are zero-padded to them so that they sort by place."""
-_LENGTH = 32 + 1 + _DIGITS
+_DIGEST = 32
+"""Characters of the digest of a session's name with which the ids of its entries begin."""
+_LENGTH = _DIGEST + 1 + _DIGITS
 """Characters of an entry's id on the main branch."""
 
 
@@ -79,6 +85,8 @@ class MessageIndex:
         """The store of the entries."""
         self.embedder = services.guarded_embedder()
         """The embedder that makes vectors; `None` without one."""
+        self._lock = Lock()
+        self._names: LRUCache[str, str] = LRUCache(_SESSIONS)  # by their digests
 
     def scope(self, key: SessionKey) -> Scope:
         """Return the scope of a session's entries."""
@@ -90,28 +98,36 @@ class MessageIndex:
 
     def places(self, key: SessionKey, entry_ids: Sequence[str]) -> dict[str, MessagePlace]:
         """Return the places of the messages that the paths show: in other sessions, their current branch's."""
-        path = self._conversations.path(key, known=True)
         if not self.is_user_wide(key):
+            path = self._conversations.path(key, known=True)
             if path is MAIN:  # most sessions have no other branch
                 own = [one for one in entry_ids if len(one) == _LENGTH]
                 return {one: MessagePlace(key.session_id, int(one[-_DIGITS:])) for one in own}
             return {one: MessagePlace(key.session_id, place_of(one)) for one in entry_ids if is_on_path(path, one)}
-        found = self.store.fetch(self.scope(key), "message", entry_ids) if entry_ids else ()
-        sessions = {one.id: one.metadata.get("session", key.session_id) for one in found}
-        others = {name: of_user(key, name) for name in sessions.values() if name != key.session_id}
-        paths = {key.session_id: path} | {name: self._path_of(other) for name, other in others.items()}
-        return {
-            one: MessagePlace(name, place_of(one))
-            for one, name in sessions.items()
-            if (shown := paths[name]) is not None and is_on_path(shown, one)
-        }
+        names = self._names_of(key, entry_ids)
+        paths = {name: self._conversations.path(of_user(key, name), known=True) for name in set(names.values())}
+        named = [(one, names[one[:_DIGEST]]) for one in entry_ids if one[:_DIGEST] in names]
+        return {one: MessagePlace(name, place_of(one)) for one, name in named if is_on_path(paths[name], one)}
 
-    def _path_of(self, key: SessionKey) -> Path | None:
-        """Return a session's current path; `None` if another user has it now."""
-        try:
-            return self._conversations.path(key)
-        except SessionNotFoundError:
-            return None
+    def _names_of(self, key: SessionKey, entry_ids: Sequence[str]) -> dict[str, str]:
+        """Return the names of the user's sessions that entries are of, by the digest with which their ids begin."""
+        first = {one[:_DIGEST]: one for one in entry_ids}
+        with self._lock:
+            names = {digest: self._names[digest] for digest in first if digest in self._names}
+        unknown = [one for digest, one in first.items() if digest not in names]
+        for entry in self.store.fetch(self.scope(key), "message", unknown) if unknown else ():
+            name = entry.metadata.get("session", key.session_id)
+            with suppress(SessionNotFoundError):  # another user has it now
+                self._conversations.path(of_user(key, name))
+                names[entry.id[:_DIGEST]] = name
+        with self._lock:
+            self._names.update(names)
+        return names
+
+    def forget(self, key: SessionKey) -> None:
+        """Drop a session from this process's caches."""
+        with self._lock:
+            self._names.pop(entry_prefix(key)[:_DIGEST], None)
 
     def asking(self, key: SessionKey, asked: QueryTerms, *, limit: int, only: bool = False) -> IndexQuery:
         """Return the query to the store for a question, by words."""

@@ -196,6 +196,7 @@ class MessageIndexer:
 
     def forget(self, key: SessionKey) -> None:
         """Drop a session from this process's caches."""
+        self.index.forget(key)
         with self._lock:
             drop_session(self._indexed_to, key)
             self._own_terms.clear()  # its keys are contents, which name no session

@@ -343,6 +343,7 @@ class SessionRecall:
         found: dict[MessagePlace, StoredMessage] = {}
         for session_id, seqs in by_session.items():
             of = key if session_id == key.session_id else of_user(key, session_id)
+            path = self._conversations.path(of, known=True)
             try:
                 stored = self._conversations.read(of, seqs=sorted(seqs), beside=beside)
             except SessionNotFoundError:
@@ -351,7 +352,8 @@ class SessionRecall:
                 _log.warning("messages of session %r are not recalled: %s", session_id, error)
                 self._count_error(error)
                 continue
-            found.update({MessagePlace(session_id, one.seq): one for one in stored})
+            if self._conversations.path(of, known=True) == path:  # else other messages may be at these places now
+                found.update({MessagePlace(session_id, one.seq): one for one in stored})
         return found
 
 

@@ -76,7 +76,8 @@ def is_shown(record: Any, on_path: Conditions) -> ColumnElement[bool]:
     return or_(~exists().where(*own), exists().where(*own, is_seen(source, on_path)))
 
 
-def _listed(dialect_name: str, *columns: Any) -> Any:
+def listed(dialect_name: str, *columns: Any) -> Any:
+    """Return the columns as a list in JSON."""
     return (func.json_array if dialect_name == "sqlite" else func.json_build_array)(*columns)
 
 
@@ -86,12 +87,13 @@ def _as_text(dialect_name: str, row: Any) -> Any:
 
 def pins_of(dialect_name: str, on_path: Conditions) -> Any:
     """Select a session's pins as one text, so that the statement for its state can have them as a column."""
-    pinned = messages.alias("pinned")
-    message = select(_listed(dialect_name, *(pinned.c[name] for name in MESSAGE_COLUMNS)))
-    said: Any = message.where(*on_path(pinned), pinned.c.message_id == records.c.name).limit(1).scalar_subquery()
+    pinned = messages.alias("p")  # psycopg keeps no statement parsed that is over 4,096 characters
+    this = *on_path(pinned), pinned.c.message_id == records.c.name
+    message = select(listed(dialect_name, *(pinned.c[name] for name in MESSAGE_COLUMNS)))
+    said: Any = message.where(*this).limit(1).scalar_subquery()
     said = func.json(said) if dialect_name == "sqlite" else said  # a subquery's result is text there
     columns = [records.c[name] for name in ("record_id", "created_at", "name", "body")]
-    row = _listed(dialect_name, *columns, said, records.c.valid_until)
+    row = listed(dialect_name, *columns, said, records.c.valid_until)
     return (
         select(_as_text(dialect_name, row))
         .where(
@@ -99,7 +101,7 @@ def pins_of(dialect_name: str, on_path: Conditions) -> Any:
             records.c.caller_id == bindparam("caller_id"),
             records.c.status == MemoryStatus.ACTIVE.value,
             IS_PINNED,
-            or_(records.c.name.is_(None), said.is_not(None)),
+            or_(records.c.name.is_(None), exists(select(literal_column("1")).where(*this))),
             is_shown(records, on_path),
         )
         .scalar_subquery()
@@ -134,7 +136,7 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
     own = source.c.scope == records.c.scope, source.c.record_id == records.c.record_id
     key = func.hex(source.c.conversation) if dialect_name == "sqlite" else func.encode(source.c.conversation, "hex")
     seen = is_seen(source, along.inside)
-    sources = _as_text(dialect_name, _listed(dialect_name, key, source.c.message_id, seen))
+    sources = _as_text(dialect_name, listed(dialect_name, key, source.c.message_id, seen))
     # most memories have no source that is hidden
     hidden = case((exists().where(*own, ~seen), select(sources).where(*own).scalar_subquery()), else_=None)
     named = one_of(records.c.record_id, "ids", Text, dialect_name)

@@ -20,6 +20,7 @@ from sqlalchemy import (
     exists,
     func,
     literal,
+    literal_column,
     null,
     or_,
     select,
@@ -43,7 +44,7 @@ from arc_common.stores.database.schema import (
 )
 from arc_common.stores.statements.compiler import Statements, one_of, upsert
 from arc_common.stores.statements.conversations import SUMS, in_session, inside, same_session, same_user
-from arc_common.stores.statements.records import pins_of
+from arc_common.stores.statements.records import listed, pins_of
 from arc_common.stores.statements.summary_rows import (
     EMPTY_SEGMENT,
     FACT_COLUMNS,
@@ -98,14 +99,16 @@ def _on_branch() -> ColumnElement[bool]:
 
 
 def _messages_of_branch(names: Sequence[str], *between: Any, newest: bool) -> Any:
-    rows = select(*(messages.c[name] for name in names)).where(
-        *in_session(messages), *(condition(messages) for condition in between)
+    near = messages.alias("m")
+    rows = select(*(near.c[name] for name in names)).where(
+        *in_session(near), *(condition(near) for condition in between)
     )
-    return rows.order_by(messages.c.seq.desc() if newest else messages.c.seq).limit(_ROW_LIMIT)
+    return rows.order_by(near.c.seq.desc() if newest else near.c.seq).limit(_ROW_LIMIT)
 
 
 def _reading(dialect_name: str, reach: Reach) -> Mapping[str, Executable]:
-    boundary = _view(reach.mine).with_only_columns(views.c.boundary).scalar_subquery()
+    view = _view(reach.mine).add_columns(views.c.boundary).cte("newest")
+    boundary = select(view.c.boundary).scalar_subquery()
     after = bindparam("after", type_=BigInteger)
     later = func.max if dialect_name == "sqlite" else func.greatest  # two conditions would read the rows between them
     inside_it = reach.later or inside
@@ -116,17 +119,25 @@ def _reading(dialect_name: str, reach: Reach) -> Mapping[str, Executable]:
     session = (
         *(conversations.c[name] for name in ("user_id", "incarnation", "epoch", "facts_version")),
         *(branches.c[name] for name in ("message_count", "total_tokens", "head_seq", "summarized_seq")),
-        _view(reach.mine).scalar_subquery(),
         *(conversations.c[name] for name in ("lease_owner", "lease_fence", "next_branch")),
     )
+    adopted = select(view.c.body).scalar_subquery()
     anyone = select(literal(1).label("one")).subquery()  # a session that does not exist yet has pins, too
     this = anyone.outerjoin(conversations, and_(*same_session())).outerjoin(branches, reach.of_branch())
+    about = cast(listed(dialect_name, *session), Text)
+    state = select(about, pins_of(dialect_name, inside_it), adopted).select_from(this)
+    behind = reach.messages(
+        MESSAGE_COLUMNS, lambda table: table.c.seq > later(func.coalesce(boundary, 0), after), newest=True
+    )
     return {
-        "session": select(*session).select_from(conversations.join(branches, reach.of_branch())).where(*same_session()),
-        "state": select(pins_of(dialect_name, inside_it), *session).select_from(this),
-        "messages_behind": reach.messages(
-            MESSAGE_COLUMNS, lambda table: table.c.seq > later(func.coalesce(boundary, 0), after), newest=True
-        ),
+        "session": select(*session, adopted)
+        .select_from(conversations.join(branches, reach.of_branch()))
+        .where(*same_session()),
+        "state": state,
+        # its columns take the first places of a message: further ones would double the time to read the messages
+        "state_and_messages": state.add_columns(
+            *(literal_column("0" if name == "seq" else "NULL") for name in MESSAGE_COLUMNS[3:])
+        ).union_all(select(behind.subquery("o"))),
         "cover": _segments(*mine(summaries), reach.uncovered),
         "segments": _segments(*mine(summaries)),
         "parts": _segments(*mine(summaries), *_within()),

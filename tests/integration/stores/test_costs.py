@@ -27,6 +27,7 @@ from arc_common.stores.codec import bounds_of
 from arc_common.stores.conversations import SqlStore
 from arc_common.stores.statements.appends import append_statements
 from arc_common.stores.statements.conversations import statements_for
+from arc_common.stores.statements.records import pin_scopes
 from arc_common.stores.statements.summaries import summary_statements_for
 from arc_common.testing.conversation_store_contract import counted
 from tests.contracts.index_queries import count, dense, embedding, lexical, vectors_of
@@ -453,9 +454,11 @@ def test_a_read_costs_the_same_however_much_there_is(tmp_path: Path) -> None:
 
 
 SUMMARY_READS = [
-    "session", "messages_behind", "cover", "parts", "unfinished", "outlines", "facts", "facts_of_keys",
+    "session", "state_and_messages", "cover", "parts", "unfinished", "outlines", "facts", "facts_of_keys",
     "segments", "overlapping", "known_facts", "leaves_over", "leaves_citing",
 ]  # fmt: skip
+READ_BEFORE = {"SCAN newest", "SCAN o", "SCAN anon_3", "SCAN CONSTANT ROW"}
+"""Rows that the statement itself has just read."""
 SORTED_IN_MEMORY = {"idle", "facts_of_keys", "leaves_citing", "leaves_over"}
 CONVERSATION_READS = [
     "newest", "oldest", "of_ids", "of_seqs", "look_up", "conversation", "owner", "conversations",
@@ -468,6 +471,7 @@ def test_reads_go_by_index(tmp_path: Path) -> None:
     store = SqlStore(sqlite_url(tmp_path))
     summarised(store, leaves=2)
     names = {
+        **pin_scopes(KEY),
         "conversation": b"c", "branch": 0, "caller_id": "c", "user_id": "u", "row_limit": 1, "before": 1, "after": 1,
         "before_time": 1, "before_key": b"", "keys": "[]", "leaf": 1, "leaves": "[]", "places": "[]",
         "message_ids": "[]", "seqs": "[]", "ids": "[]", "least": 1, "level": 0, "start_seq": 1, "end_seq": 1,
@@ -483,7 +487,8 @@ def test_reads_go_by_index(tmp_path: Path) -> None:
             values = {**statement.defaults, **names}
             plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement.sql}", values).fetchall()
             steps = [str(row[-1]) for row in plan]
-            assert not [step for step in steps if "SCAN" in step and "VIRTUAL TABLE" not in step], (name, steps)
+            scans = [step for step in steps if step.startswith("SCAN") and "VIRTUAL TABLE" not in step]
+            assert {*scans} <= READ_BEFORE, (name, steps)
             sorts = [step for step in steps if "TEMP B-TREE" in step]
             assert name in SORTED_IN_MEMORY or not sorts, (name, steps)
     store.close()
@@ -501,9 +506,19 @@ def test_a_state_reads_as_many_rows_as_it_returns(tmp_path: Path) -> None:
     for leaves in (4, 100):
         store = pooled_store(tmp_path / f"{leaves}.db")
         summarised(store, leaves=leaves)
-        assert steps_of(store, lambda store=store: store.summaries.state(KEY, limit=20)) < 340
+        assert steps_of(store, lambda store=store: store.summaries.state(KEY, limit=20)) < 370
         assert len(store.summaries.state(KEY, limit=20).messages) == 4
         store.close()
+
+
+def test_a_state_is_one_statement(tmp_path: Path) -> None:
+    store = pooled_store(tmp_path / "arc.db")
+    summarised(store, leaves=2)
+    seen: list[str] = []
+    driver_connection(store).set_trace_callback(seen.append)
+    assert len(store.summaries.state(KEY, limit=99).messages) == 4
+    assert len(seen) == 1
+    store.close()
 
 
 def test_a_state_is_a_consistent_snapshot(tmp_path: Path) -> None:
@@ -514,17 +529,17 @@ def test_a_state_is_a_consistent_snapshot(tmp_path: Path) -> None:
     done: list[str] = []
 
     def interrupt(sql: str) -> None:
-        if sql.startswith("SELECT arc_messages") and not done:
+        if sql.startswith("SELECT m.seq") and not done:
             done.append(sql)
             other.append(KEY, [counted("late")])
 
     connection = driver_connection(store)
     connection.set_trace_callback(interrupt)
-    state = store.summaries.state(KEY, limit=99)
+    state = store.summaries.state(KEY, limit=99, outlines=99)
     connection.set_trace_callback(None)
     assert done
-    assert (state.message_count, len(state.messages)) == (12, 4)
-    assert store.summaries.state(KEY, limit=99).message_count == 13
+    assert (state.message_count, len(state.messages), len(state.outlines)) == (12, 4, 12)
+    assert len(store.summaries.state(KEY, limit=99, outlines=99).outlines) == 13
     store.close()
     other.close()
 
@@ -678,8 +693,11 @@ def test_a_scope_too_large_for_memory_is_searched_page_by_page(tmp_path: Path) -
     small.close()
 
 
-def test_psycopg_keeps_the_statements_of_an_append_parsed() -> None:
+def test_psycopg_keeps_the_statements_of_an_append_and_a_turn_parsed() -> None:
     """It parses longer ones with each execution, which took 40 µs."""
-    appending = append_statements()
+    appending, reading = append_statements(), summary_statements_for("postgresql")
     longest = psycopg._queries.MAX_CACHED_STATEMENT_LENGTH  # noqa: SLF001 - it has no public name
-    assert max(len(one.sql) for one in (appending.append_new, appending.append_together)) <= longest
+    assert (
+        max(len(one.sql) for one in (appending.append_new, appending.append_together, reading.state_and_messages))
+        <= longest
+    )

@@ -204,16 +204,21 @@ def test_what_is_deleted_meanwhile_is_not_cached_by_a_slow_reader(
     database = create_engine(sqlite_url(tmp_path))
     settings = RedisSettings(url=server.url)
     deleter = CachedStore(sqlite_url(tmp_path), redis=settings)
-    me, seen = get_ident(), []
+    me, begun, seen = get_ident(), list[str](), list[str]()
 
-    def delete_meanwhile(sql: str) -> None:
-        if sql.startswith("SELECT arc_messages.message_id") and get_ident() == me and not seen:
-            seen.append(sql)
+    def delete_meanwhile() -> None:
+        """Delete the session while the statement that reads it runs, on its snapshot."""
+        if begun and "arc_messages" in begun[-1] and get_ident() == me and not seen:
+            seen.append(begun[-1])
             with ThreadPoolExecutor(1) as other:
                 other.submit(deleter.delete, KEY).result(20)
 
+    @event.listens_for(database, "connect")
+    def watch(connection: Any, _: object) -> None:
+        connection.set_trace_callback(begun.append)
+        connection.set_progress_handler(delete_meanwhile, 100)
+
     fill(plain)
-    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(delete_meanwhile))
     reader = CachedStore(database, redis=settings)
     assert texts(reader) == [f"text {n}" for n in range(6)]
     assert seen
