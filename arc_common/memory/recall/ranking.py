@@ -27,7 +27,9 @@ _BEST = 3
 _PASSAGE_WEIGHT = 0.3
 """The weight of the mean of a passage's best three scores, which count half at `_PASSAGE` messages. Where all count in
 full, a fifth is the most that chats with long answers allow, and LoCoMo's best ten are half a point worse."""
-_FADES = tuple([0.5 ** (distance / _PASSAGE) for distance in range(_PASSAGE + 1)])
+_FADES = np.array([*(0.5 ** (distance / _PASSAGE) for distance in range(_PASSAGE + 1)), 0.0])
+_APART = 1 << 40
+"""The distance between two sessions, as if their messages were one session's."""
 _ANSWERED = 1 / 3
 """Words count in full beside vectors once one message has this share of a question's; a long statement shares few, by
 chance. More of LoCoMo-Plus's cues are found so than if words always counted in full; LoCoMo's questions find the same.
@@ -218,25 +220,18 @@ def _expected_maximum(count: int) -> float:
 
 def _with_passages(scores: Mapping[MessagePlace, float], *, weight: float) -> dict[MessagePlace, float]:
     """Raise each score by the best three nearby, the nearer the more, as far as `weight` (0 to 1) allows."""
-    raised: dict[MessagePlace, float] = {}
-    by_session: dict[str, list[MessagePlace]] = {}
-    for place in sorted(scores):
-        by_session.setdefault(place.session_id, []).append(place)
-    for places in by_session.values():
-        seqs = [place.seq for place in places]
-        values = [scores[place] for place in places]
-        first = last = 0
-        for place, seq, value in zip(places, seqs, values, strict=True):
-            while seqs[first] < seq - _PASSAGE:
-                first += 1
-            while last < len(seqs) and seqs[last] <= seq + _PASSAGE:
-                last += 1
-            near = [value]
-            if last - first > 1:
-                near = [values[at] * _FADES[abs(seqs[at] - seq)] for at in range(first, last)]
-                near = sorted(near, reverse=True)[:_BEST]
-            raised[place] = value + weight * _PASSAGE_WEIGHT * sum(near) / _BEST
-    return raised
+    places = sorted(scores)
+    ends = np.zeros(_PASSAGE, np.int64)
+    values = np.array([scores[place] for place in places])
+    sessions = {name: number * _APART for number, name in enumerate({place.session_id for place in places})}
+    seqs = np.array([sessions[place.session_id] + place.seq for place in places], np.int64)
+    # of the messages found, at most so many on each side are within reach
+    beside = np.arange(len(places))[:, None] + np.arange(2 * _PASSAGE + 1)
+    distances = np.abs(np.concatenate((ends, seqs, ends))[beside] - seqs[:, None])
+    fades = _FADES[np.minimum(distances, _PASSAGE + 1)]
+    near = np.partition(np.concatenate((ends, values, ends))[beside] * fades, range(-_BEST, 0), axis=1)
+    gained = weight * _PASSAGE_WEIGHT * near[:, : -_BEST - 1 : -1].sum(axis=1) / _BEST
+    return dict(zip(places, (values + gained).tolist(), strict=True))
 
 
 def _fused(

@@ -250,6 +250,13 @@ def test_messages_nearer_by_count_for_more_in_a_passage():
     assert [one.place.seq for one in rank_found(FoundMessages(said, {}))] == [10, 11, 19]
 
 
+def test_a_passage_ends_with_its_session():
+    places = [MessagePlace(name, seq) for name in ("a", "b") for seq in (1, 2, 3)]
+    said = dict.fromkeys(places, 0.1) | {MessagePlace("a", seq): 0.9 for seq in (2, 3)}
+    scores = {one.place: one.score for one in rank_found(FoundMessages(said, {}))}
+    assert scores[MessagePlace("b", 1)] == scores[MessagePlace("b", 3)] < scores[MessagePlace("a", 1)]
+
+
 @pytest.mark.parametrize(("terms", "share"), [(20, 0.36), (60, 0.36), (240, 0.09)])
 def test_a_long_answer_that_shares_as_many_words_deserves_less_room(terms, share):
     """Long texts share words by chance more often; a shorter message next to it keeps its own share."""
