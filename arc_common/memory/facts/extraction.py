@@ -268,7 +268,8 @@ def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: in
     is_sure = concrete is not None and concrete.lastgroup == "sure"
     names = () if language.capitalises_nouns else NAMES.findall(plain)
     is_named = any(not name[:2].isupper() for name in names)  # "AI" names nobody
-    is_dated = any(date.casefold() in language.dates for date in DATES.findall(plain))
+    dates = [date.casefold() for date in DATES.findall(plain)]
+    is_dated = any(map(language.dates.__contains__, dates))
     is_told = bool(is_named or concrete or is_dated)
     is_own, is_decided = (form.search(plain) is not None for form in (language.oneself, language.deciding))
     lasting = language.lasting.search(plain)
@@ -299,7 +300,7 @@ def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: in
         enough = 1 if is_clear else max(least, 1 + (len(plain.split()) > _SHORT))
         return _kind(plain, language, concrete) if (is_clear or lasting) and len(words) + is_named >= enough else None
     is_valued = is_sure or (is_dated and not DATES.match(plain))
-    named = sum(word.isalpha() for word in words) + bool(_CODE.search(plain))
+    named = sum(word.isalpha() for word in words) + bool(_CODE.search(plain)) + ("may" in dates)  # a stop word, too
     is_whole = named > 1 or not language.is_spaced
     if is_personal and is_valued and is_whole and language.asserting.search(plain):
         return _kind(plain, language, concrete)

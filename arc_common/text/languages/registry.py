@@ -85,7 +85,10 @@ _DATED = sorted(
         if word != "may" and len(word) > 1 and not word.isdigit()
     }
 )
-DATES = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(_DATED)})(?![A-Za-z])", re.IGNORECASE)
+_BEFORE_MAY = r"(?:(?<=\d )|(?<=\d[a-z][a-z] )|(?<=\b(?:in|of|by) )|(?<=(?:next|last) ))"
+_MAY = rf"may(?= \d\d?(?:st|nd|rd|th))|(?-i:May)(?= \d)|{_BEFORE_MAY}may"
+"""The month, not the verb."""
+DATES = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(_DATED)}|{_MAY})(?![A-Za-z])", re.IGNORECASE)
 
 
 SEEKING_LATIN = Pattern(

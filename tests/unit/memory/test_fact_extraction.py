@@ -22,6 +22,9 @@ STATEMENTS = {
         My sister Hana lives in Busan
         The reference is QX7LPM
         Our flight is TP 1234 on 9 August
+        The wedding is on 3 May
+        The deadline is May 12th
+        The concert is in May
         I'm allergic to peanuts and I live in Seoul, but my office is in Suwon
         I work at Siemens as a nurse
         Let's go with the oak table
@@ -238,6 +241,7 @@ NOTHING = {
         Thanks, that sounds great!
         Don't worry about it
         Never mind
+        The concert may be in the evening
         Nevermind, I found it
         Never say never
         Well, I never!
