@@ -61,7 +61,6 @@ class _Sentence:
         self.defers = self.is_put_off or language.unknowing.search(text) is not None
         self.agrees = agreed is not None and not self.asks and not self.defers
         self.settles = self.agrees or language.deciding.search(text) is not None
-        self.proposes = self.asks or self.settles or any(form.search(text) for form in (CONCRETE, DATES))
         self.is_telling = is_telling(text)
         self.terms = terms_of(text.replace(agreed[0], " ") if agreed else text).keys()
         plain = without_lead_in(text).translate(QUOTES)
@@ -74,7 +73,8 @@ class _Sentence:
         is_ownerless = of_what is not None and of_what.start("name") == 0
         is_fragment = language.is_spaced and is_bare_value(plain, most=_REPLY)
         self.is_reply = is_short or self.defers or is_ownerless or is_fragment
-        is_courtesy = not self.proposes and language.chit_chat.search(text.lower()) is not None
+        is_proposal = self.asks or self.settles or any(form.search(text) for form in (CONCRETE, DATES))
+        is_courtesy = not is_proposal and language.chit_chat.search(text.lower()) is not None
         self.introduces = self.is_clear and len(self.terms) > 1 and not is_courtesy
 
 
@@ -107,8 +107,7 @@ class Dialogue:
     def _is_kept(self, at: Place) -> bool:
         one = self._at(at)
         if one.agrees:
-            needed = self.needed(at)
-            return needed is not None and (needed == at or self._at(needed).proposes)
+            return self.needed(at) is not None
         if one.is_put_off or (one.defers and self._is_answer(at)):
             later = chain.from_iterable(self._sentences[at[0] + 1 :])
             return bool(one.terms) and not any(after.settles and after.terms & one.terms for after in later)

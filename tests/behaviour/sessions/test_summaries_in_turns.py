@@ -215,6 +215,25 @@ def test_a_leafs_last_question_is_open_unless_the_next_message_answers_it(answer
     assert ("Shall the plumber" in summary.narrative) == is_open
 
 
+def test_what_is_said_again_leaves_the_beginning_of_the_request_unchanged() -> None:
+    """It stands twice until the next adoption, as a changed beginning is paid in full; recall does not repeat it."""
+    said = "Our flight to Lisbon is TP 1234 on 3 May."
+    with ContextEngine.open() as engine:
+        session = engine.session("s")
+        session.append([Message("user", said), *[Message(role, "Ok.") for role in ("assistant", "user") * 11]])
+        session.summarize()
+        assert engine.flush(LONG)
+        before = session.context("So?").messages[0]
+        session.append(
+            [Message("assistant", "Ok."), Message("user", f"As I said: {said}"), Message("assistant", "Ok.")]
+        )
+        window = session.context("When is our flight to Lisbon?")
+    assert said.rstrip(".") in before.text
+    assert window.messages[0] == before
+    assert [said.rstrip(".") in message.text for message in window.messages].count(True) == 2
+    assert said.rstrip(".") not in window.messages[-1].text
+
+
 @pytest.mark.parametrize("value", ["18", "18.5", "18 000", "180"])
 def test_a_value_is_no_part_of_a_longer_one(value: str) -> None:
     texts = ["It will be table 18", f"It will be table {value} from Tuesday, beside the window"]
