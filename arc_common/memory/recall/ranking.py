@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from arc_common.caches import cached_text
+from arc_common.caches import cached_by_hash, cached_text
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.recall.index import FoundMessages, MessagePlace
 from arc_common.messages import Message
@@ -16,7 +16,8 @@ from arc_common.protocols import SessionKey
 from arc_common.retrieval.bm25 import TextIndex
 from arc_common.retrieval.fusion import credibility
 from arc_common.text.analyzer import analyze, apart, content_words, han_characters
-from arc_common.text.languages.registry import detect
+from arc_common.text.languages.registry import ADDRESSED, CONCRETE, DATES, detect
+from arc_common.text.sentences import is_question, sentences_of
 
 MOST_READ_ANEW = 40
 """The most recent messages whose facts are extracted at question time, if they have not been extracted yet."""
@@ -127,6 +128,21 @@ def relevant(
         usual = -1.0
     mean = min(mean, best / 2)  # in a short conversation, every message is beside the one that matches
     return [one for one in ranked if shares.get(one.place, 0.0) > mean or one.parts.get("vector", -1.0) > usual]
+
+
+@cached_by_hash(4_096)
+def is_small_talk(text: str) -> bool:
+    """Return whether a message has only courtesies; its neighbours' words may find it."""
+    return all(map(_is_courtesy, sentences_of(text)))
+
+
+def _is_courtesy(sentence: str) -> bool:
+    language, bare = detect(sentence), ADDRESSED.sub("", sentence)
+    polite = language.chit_chat
+    if is_question(sentence) or not polite.search(sentence) or CONCRETE.search(sentence) or DATES.search(sentence):
+        return False
+    rest = set(content_words(polite.sub(" ", bare)))
+    return not (rest & set(content_words(bare)) if language.is_spaced else rest)  # "감사합니다" leaves "니다"
 
 
 def share_of_room(relevant: Sequence[Recalled], found: FoundMessages) -> float:

@@ -21,6 +21,7 @@ from arc_common.memory.recall.ranking import (
     MOST_READ_ANEW,
     Recalled,
     Stated,
+    is_small_talk,
     rank_found,
     relevant,
     share_of_room,
@@ -30,12 +31,14 @@ from arc_common.memory.recall.ranking import (
 from arc_common.memory.services import Services
 from arc_common.messages import Role
 from arc_common.observability import timed
+from arc_common.prompts.context import named_parts
 from arc_common.protocols import Conversation, ConversationStatus, SessionKey, StoredMessage
 from arc_common.protocols.conversations import Path
 from arc_common.protocols.search_index import IndexQuery, Scope
 from arc_common.protocols.summaries import ScoredMessage
 from arc_common.rerankers.base import reranked_if_possible
 from arc_common.retrieval.bm25 import QueryTerms
+from arc_common.text.sentences import is_question
 
 _log = logging.getLogger("arc.recall")
 
@@ -274,7 +277,7 @@ class SessionRecall:
             few = len(best) < size  # they seldom fill the room, so their answers are read with them
             read = self._not_shown(key, [one.place for one in page], shown, beside=few)
             beside = read if few else None
-            known |= {one.place: read[one.place] for one in page if one.place in read}
+            known |= {place: read[place] for place, *_ in page if place in read and not _is_idle(read[place])}
             chosen = [one for one in best if one.place in known]
             if in_sight := {one.place for one in page if one.place not in read}:
                 shown_already = True
@@ -315,12 +318,15 @@ class SessionRecall:
         *,
         read: dict[MessagePlace, StoredMessage] | None,
     ) -> None:
-        """Add each message's answer or question: one is of little use without the other."""
-        beside = [_beside(one.place, one.stored) for one in recalled.values()]
+        """Add each message's answer or question: one is of little use without the other; "yes, great" is an answer."""
+        found = {_beside(one.place, one.stored): one.stored.message for one in recalled.values()}
+        beside = list(found)
         if read is None:
             read = self._not_shown(key, [place for place in beside if place not in recalled], shown)
         for place in beside:
-            if place not in recalled and place in read and read[place].message.text.strip():
+            is_answer = found[place].role is Role.USER and is_question(found[place].text)
+            said = place not in recalled and place in read and read[place].message.text.strip()
+            if said and (is_answer or not is_small_talk(said)):
                 recalled[place] = RecalledMessage(place, read[place], None, {})
 
     def _not_shown(
@@ -360,6 +366,10 @@ class SessionRecall:
 def _limit(room: int) -> int:
     """Return how many candidates fill `room` tokens."""
     return max(_CANDIDATES, room // _SHORT)
+
+
+def _is_idle(stored: StoredMessage) -> bool:
+    return is_small_talk(stored.message.text) and not named_parts(stored.message)
 
 
 def _beside(place: MessagePlace, stored: StoredMessage) -> MessagePlace:

@@ -109,6 +109,20 @@ class TestMessages:
         assert block.count("[2026-03-03]") == 1
         assert "a2" in {item.id for item in recalled(window)}
 
+    @pytest.mark.parametrize("mark", [".", "?"])
+    def test_small_talk_comes_back_only_as_an_answer(self, mark: str) -> None:
+        """It is also found by its neighbours' words."""
+        with engine_with() as engine:
+            session = engine.session("s")
+            said = f"We could moor the boat beside the red harbour lights{mark}"
+            texts = [said, "Sure, that's right!", "Great, thanks!", "No problem!"]
+            session.append([Message(("user", "assistant")[n % 2], text, id=f"m{n}") for n, text in enumerate(texts)])
+            talk(session, [f"We spoke about subject{n} for a while." for n in range(30)])
+            session.summarize()
+            session.recall("anything")
+            window = session.context("Is the boat moored beside the lights?", budget=NO_SUMMARY)
+        assert {item.id for item in recalled(window)} == ({"m0", "m1"} if mark == "?" else {"m0"})
+
     def test_what_is_shown_as_it_was_said_does_not_come_back_too(self) -> None:
         with told(LONG_TALK) as session:
             window = session.context("What did we say about subject29?")

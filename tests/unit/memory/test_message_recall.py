@@ -8,7 +8,7 @@ from rank_bm25 import BM25Plus
 
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.recall.index import FoundMessages, MessagePlace
-from arc_common.memory.recall.ranking import Recalled, rank_found, relevant, share_of_room, stated_anew
+from arc_common.memory.recall.ranking import Recalled, is_small_talk, rank_found, relevant, share_of_room, stated_anew
 from arc_common.messages import Message
 from arc_common.retrieval.bm25 import TextIndex
 from arc_common.text import analyze
@@ -274,3 +274,37 @@ def test_only_what_matches_better_than_a_random_message_is_relevant():
     chosen = relevant("Where is the quartz?", ranked, found, seen=())
     assert [one.place.seq for one in chosen] == [50, *range(39, 0, -5)]
     assert relevant("Where is the quartz?", ranked[1:], found, seen={MessagePlace("s", 50)}) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Thanks, Mel!",
+        "No problem at all!",
+        "Danke, das ist nett von dir!",
+        "감사합니다!",
+        "好的，谢谢你。",
+    ],
+)
+def test_courtesies_are_small_talk(text: str) -> None:
+    assert is_small_talk(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Yes.",
+        "Rome.",
+        "What time?",
+        "Thanks! The key is under the mat.",
+        "I feel better since 9:30.",
+        "I hope that Anna comes.",
+        "It has been great for my mental health.",
+        "[shares a photo of a dog]",
+        "电话是82291133。",
+    ],
+)
+def test_what_says_something_is_no_small_talk(text: str) -> None:
+    """A short answer may be all that its question asks for."""
+    assert not is_small_talk(text)
