@@ -517,6 +517,24 @@ def test_a_failing_index_breaks_no_turn(tmp_path: Path) -> None:
         assert any("messages were not recalled" in note for note in window.receipt.notes)
 
 
+def test_another_session_is_read_as_another_process_left_it(tmp_path: Path) -> None:
+    """Messages on a branch that replaced what was found are not recalled in its place."""
+    url, question = f"sqlite:///{tmp_path}/arc.db", "What is my boat called?"
+    with engine_with(url, recall={"scope": "user"}) as one, engine_with(url, recall={"scope": "user"}) as other:
+        told, asking = one.session("told", user_id="ann"), one.session("asking", user_id="ann")
+        talk(told, LONG_TALK)
+        asking.append([Message("user", "Hello.")])
+        told.recall("anything")
+        assert "Marabou" in asking.context(question).messages[-1].text
+        elsewhere = other.session("told", user_id="ann")
+        elsewhere.rewind(to="q1")
+        elsewhere.append([Message("user", f"The soup needs salt {n}.", id=f"s{n}") for n in range(30)])
+        for _ in range(2):
+            text = asking.context(question).messages[-1].text
+            assert "soup" not in text
+            assert "Marabou" not in text
+
+
 def test_all_that_comes_back_stays_within_one_budget() -> None:
     """Memories, artifacts, facts and messages share 800 tokens, however many there are."""
     with engine_with() as engine:
