@@ -31,21 +31,23 @@ def shared_clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        "memory",
-        "file",
-        "encrypted_file",
-        "postgres",
-        "pooled_partitions_of_postgres_16",
-        "cached_postgres",
-        pytest.param("postgres_16", marks=pytest.mark.torture),
-        pytest.param("partitioned", marks=pytest.mark.torture),
-        pytest.param("pooled_postgres", marks=pytest.mark.torture),
-        pytest.param("encrypted_postgres", marks=pytest.mark.torture),
-    ],
-)
+BACKENDS = [
+    "memory",
+    "file",
+    "encrypted_file",
+    "postgres",
+    "pooled_partitions_of_postgres_16",
+    "cached_postgres",
+    pytest.param("postgres_16", marks=pytest.mark.torture),
+    pytest.param("partitioned", marks=pytest.mark.torture),
+    pytest.param("pooled_postgres", marks=pytest.mark.torture),
+    pytest.param("encrypted_postgres", marks=pytest.mark.torture),
+]
+UNCACHED = [one for one in BACKENDS if one != "cached_postgres"]
+"""The backends of what Redis does not cache: that would run the same code as `postgres` does."""
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
 def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -115,6 +117,7 @@ class TestConversations(ConversationStoreContract):
         return shared
 
 
+@pytest.mark.parametrize("backend", UNCACHED, indirect=True, scope="module")
 class TestMemories(RecordsContract):
     @pytest.fixture
     def conversations(self, shared: SqlStore) -> SqlStore:
@@ -125,6 +128,7 @@ class TestMemories(RecordsContract):
         return shared.records
 
 
+@pytest.mark.parametrize("backend", UNCACHED, indirect=True, scope="module")
 class TestSearchIndex(IndexStoreContract):
     @pytest.fixture
     def compares_texts(self, backend: str) -> bool:
