@@ -26,7 +26,7 @@ CHINESE_JAPANESE = Language(
     ),
     lead_ins=Pattern(rf"^(?:{_PHRASES['interjections']}[，,。、\s!！]{{1,3}})"),
     seeking=Pattern(
-        rf"(?P<asked>[吗嗎か][。！!\s]*$|是不是|是否)|{_PHRASES['questions']}|{_PHRASES['requests']}"
+        rf"(?P<asked>^(?!.*(?:可以|麻[烦煩]|[请請])).*[吗嗎][。！!\s]*$|(?<![えれけ]ません)(?<![えれけ]ます)か[。\s]*$|是不是|是否)|{_PHRASES['questions']}|{_PHRASES['requests']}"
         rf"|{_PHRASES['recollections']}"
         r"|么[。\s]*$|[几幾](?!乎)|([\u3400-\u9fff])不\2|(?<![邀申])[请請](?![客假])|どう(?![もぞ])"
         r"|よね[。\s]*$|(?:か|[てで]|(?<!にち|ばん)は)[。\s]*$"

@@ -9,11 +9,10 @@ _ASKS = rf"(?:what|who|whom|whose|which|why|how|where|when(?! {_SUBJECT}))(?:'?s
 _I, _CHANGED = r"\b(?:i|we)(?:'\w+)?", _PHRASES["changed"]
 _ADVERBS = r"(?:(?:\w+ly|also|just|always|often|still|already|now|never|even|don't|do not|no longer|do) ){0,3}"
 _PASTS = "|".join(form for form, base in _WORDS["base_forms"].items() if form != base)
-_NAME = r"(?-i:([A-Z][\w'&-]*(?: [A-Z][\w'&-]*){0,2}))"
+_NAME, _FINAL = r"(?-i:([A-Z][\w'&-]*(?: [A-Z][\w'&-]*){0,2}))", rf"{_PHRASES['final_limits']}(?=(?: please)?\W*$)"
 _SINGLE = rf"(?:[\w'-]+ ){{0,3}}?(?:{_PHRASES['single_valued']}|(?<!'s )name|(?<=my )number)s?"
 _NUMBER = rf"(?:[$€£¥₩]?\d[\w.,:%€-]*|{'|'.join(_WORDS['numbers'])})"
 _ALONE = rf"(?=(?:,? (?!{_PHRASES['asserted']}\b)[\w'€-]+){{0,4}}(?: (?:is|are|works?)(?: {_PHRASES['fine']})?)?\W*$)"
-_FINAL = rf"{_PHRASES['final_limits']}(?=(?: please)?\W*$)"
 _GUESSED = rf"(?:(?:have|'ve) (?:been|had|{_PASTS}|\w+ed)|(?:be|feel) {_PHRASES['guessed']}|be .* by now)"
 _LEADS = rf"(?:{_PHRASES['leads']}[\s,.!]{{1,3}}){{0,4}}"
 
@@ -32,9 +31,10 @@ ENGLISH = Language(
     ),
     lead_outs=Pattern(rf", {_PHRASES['closings']}\W*$"),
     seeking=Pattern(
-        rf"^(?:{_PHRASES['openings']}[\s,]{{1,2}}){{0,3}}(?:(?P<asked>{_AUXILIARY} (?:{_SUBJECT}|(?-i:[A-Z]))|"
-        rf"{_ASKS}(?! {_SUBJECT}))|{_AUXILIARY} {_PHRASES['determiners']}\b|\w+n't {_SUBJECT}|any(?:thing|one|body)? \w"
-        rf"|(?:{_PHRASES['prepositions']} )?{_ASKS}|{_PHRASES['requests']}\b(?!-| (?:is|are|was|makes|has)\b))"
+        rf"^(?:{_PHRASES['openings']}[\s,]{{1,2}}){{0,3}}(?:{_AUXILIARY} (?:you|{_PHRASES['determiners']})\b"
+        rf"|(?P<asked>{_AUXILIARY} (?:{_SUBJECT}|(?-i:[A-Z]))|{_ASKS}(?! {_SUBJECT}))|\w+n't {_SUBJECT}"
+        rf"|any(?:thing|one|body)? \w|(?:{_PHRASES['prepositions']} )?{_ASKS}"
+        rf"|{_PHRASES['requests']}\b(?!-| (?:is|are|was|makes|has)\b))"
         rf"|\b(?:wonder|wondering|curious|sure|know|see|asked) (?:{_ASKS}|if\b|whether\b)"
         rf"|\b(?:{_PHRASES['recollections']}|(?:please|what|when|where)\W*$)\b"
     ),

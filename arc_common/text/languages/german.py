@@ -23,7 +23,8 @@ GERMAN = Language(
     ),
     seeking=Pattern(
         rf"^(?:{_PHRASES['openings']}[\s,!]{{1,3}}){{0,3}}(?:(?:in|an|für|mit|seit|bis|von|zu|auf) )?"
-        rf"(?:(?P<asked>(?:{_VERB_FIRST}|bin) {_PHRASES['subjects']}\b|{_ASKS}\b(?! {_PHRASES['subjects']}\b))"
+        rf"(?:(?P<asked>(?!kön|würd)(?:{_VERB_FIRST}|bin) {_PHRASES['subjects']}\b"
+        rf"|{_ASKS}\b(?! {_PHRASES['subjects']}\b))"
         rf"|{_ASKS}\b|{_VERB_FIRST}\s\w|{_PHRASES['requests']}e?\b)"
         rf"|\b(?:{_PHRASES['recollections']}"
         rf"|(?:weiß (?:\w+ ){{0,2}}nicht|wüsste|frag\w*|möchte wissen),? (?:ob|{_ASKS}))\b|\bbitte\W*$"

@@ -102,6 +102,7 @@ RULES = {
         Total budget is 48k, we can't go over
         Yes but only automatic
         What I can't eat is nuts
+        can you avoid flights with no bags for us
         Max doesn't like the heat so nothing inland please
         We can go up to 5,500 instead of 4,000
     """,
@@ -111,6 +112,7 @@ RULES = {
         Bitte keine Lieferung vor 9 Uhr
         Bis zu 150 Euro pro Nacht sind in Ordnung
         Höchstens 150 Euro pro Nacht
+        können Sie bitte nie vor 9 buchen
         Nicht vor 9 Uhr bitte
         Nicht Amsterdam bitte, nie wieder
         Das Auto muss automatisch sein
@@ -124,6 +126,7 @@ RULES = {
         15만원 이하로 부탁해요
         암스테르담만 아니면 돼요
         저는 채식주의자니까요
+        견과류는 절대 넣지 말아 주실 수 있나요
     """,
     "Chinese and Japanese": """
         不要在九点前预订
@@ -134,6 +137,8 @@ RULES = {
         九時前に予約しないでください
         每晚150元以内可以
         一人8万円以内でお願いします
+        九時前に予約しないでいただけますか
+        麻烦不要放花生可以吗
         階段の多い場所は避けたいです
     """,
 }
