@@ -10,7 +10,7 @@ from arc_common.memory.facts.extraction import QUOTES, is_bare_value, is_vague
 from arc_common.text.analyzer import content_words
 from arc_common.text.languages.korean import strip_particles
 from arc_common.text.languages.registry import CONCRETE, DATES, detect, possible_languages
-from arc_common.text.sentences import announces, rough_tokens
+from arc_common.text.sentences import announces, is_question, rough_tokens
 
 QUESTION_MARKS = ("?", "？")
 _TERMS = 60
@@ -57,6 +57,7 @@ class _Sentence:
         language = detect(text)
         agreed = next(filter(None, (one.agreeing.search(text) for one in possible_languages(text))), None)
         self.asks = asks(text)
+        self.is_question = is_question(text)
         self.is_put_off = language.undecided.search(text) is not None
         self.defers = self.is_put_off or language.unknowing.search(text) is not None
         self.agrees = agreed is not None and not self.asks and not self.defers
@@ -111,7 +112,7 @@ class Dialogue:
         if one.is_put_off or (one.defers and self._is_answer(at)):
             later = chain.from_iterable(self._sentences[at[0] + 1 :])
             return bool(one.terms) and not any(after.settles and after.terms & one.terms for after in later)
-        return one.asks and bool(one.terms) and self._is_open(at[0], one.terms)
+        return one.is_question and bool(one.terms) and self._is_open(at[0], one.terms)
 
     def _is_answer(self, at: Place) -> bool:
         before = self._before(at[0])
@@ -128,11 +129,11 @@ class Dialogue:
     def _is_open(self, of: int, asked: Set[str]) -> bool:
         """Return whether nobody answers a question: there is no reply, or it is put off or a question."""
         later = list(zip(self._speakers[of:], self._sentences[of:], strict=True))
-        stated = [one for _, said in later for one in said if not one.asks and not one.defers]
+        stated = [one for _, said in later for one in said if not one.is_question and not one.defers]
         if any(2 * len(one.terms & asked) >= len(asked) for one in stated):
             return False
         replies = [said for speaker, said in later if speaker != later[0][0] and said]
-        first = [one for one in replies[0] if not one.asks] if replies else []
+        first = [one for one in replies[0] if not one.is_question] if replies else []  # a request may be an answer
         if first:
             return any(one.defers for one in first)  # "I'll ask"
         return not any(one.is_telling and one in stated for said in replies for one in said)

@@ -379,6 +379,7 @@ def test_a_question_that_is_answered_later_is_not_open() -> None:
     asked = chat(boiler, "Shall the plumber come to the mill on 4 June?")
     assert "Shall" in RULES.narrative(asked, max_tokens=20)
     assert "Shall" not in RULES.narrative(asked, max_tokens=20, following=chat("Yes, please."))
+    assert "Shall" not in RULES.narrative(asked, max_tokens=20, following=chat("Please send them on 5 June."))
     put_off = chat(boiler, "Fine.", "Can the tent stand on gravel?", "I'm not sure, I'll ask.")
     assert "gravel" in RULES.narrative(put_off, max_tokens=20)
     later = chat("Thank you.", "The fitters say that gravel is fine for the tent.")
