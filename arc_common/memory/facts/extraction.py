@@ -294,7 +294,8 @@ def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: in
     if language.listener.search(plain):
         return FactCategory.NUMERIC if is_sure and language.asserting.search(plain) else None
     if is_own:
-        is_clear = is_told or is_decided or language.preferring.search(plain) is not None
+        forms = language.preferring, language.leaving, language.naming
+        is_clear = is_told or is_decided or any(form.search(plain) for form in forms)
         if lasting and not content_words(f"{plain[: lasting.start()]} {plain[lasting.end() :]}"):
             words = words[1:]  # "I confirm" has no object
         enough = 1 if is_clear else max(least, 1 + (len(plain.split()) > _SHORT))

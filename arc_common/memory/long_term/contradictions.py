@@ -230,6 +230,9 @@ def _read(plain: str, language: Language) -> Reading:
     slots, held = ({}, ()) if is_unsure else _slots(said, language)
     if named := _named(plain, language):
         held += (named[1],)
+    if having := language.having.match(plain):
+        _, thing = _values(having[1], language)
+        held += (thing, _values(having[1].rpartition(" ")[2], language)[1])
     if not language.subject.match(plain):  # "담배를 피워요": the object, without the verb
         held += (frozenset(word for word in about if not word.startswith("~")),)
     return Reading(

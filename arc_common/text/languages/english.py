@@ -6,7 +6,7 @@ _WORDS, _PHRASES = vocabulary("english")
 _AUXILIARY = r"(?:is|are|am|was|were|do|does|did|can|could|would|will|should|shall|may|might|have|has|had)\b"
 _SUBJECT = r"(?:i|we|it|that|this|they|he|she|you|my|our|there)\b"
 _ASKS = rf"(?:what|who|whom|whose|which|why|how|where|when(?! {_SUBJECT}))(?:'?s)?\b"
-_I, _CHANGED = r"\b(?:i|we)(?:'\w+)?", _PHRASES["changed"]
+_I, _CHANGED, _LEFT = r"\b(?:i|we)(?:'\w+)?", _PHRASES["changed"], rf"(?<!n't |not )(?<!never ){_PHRASES['left']}(?!-)"
 _ADVERBS = r"(?:(?:\w+ly|also|just|always|often|still|already|now|never|even|don't|do not|no longer|do) ){0,3}"
 _PASTS = "|".join(form for form, base in _WORDS["base_forms"].items() if form != base)
 _NAME, _FINAL = r"(?-i:([A-Z][\w'&-]*(?: [A-Z][\w'&-]*){0,2}))", rf"{_PHRASES['final_limits']}(?=(?: please)?\W*$)"
@@ -53,12 +53,9 @@ ENGLISH = Language(
     supposition=Pattern(
         rf"\b(?:{_PHRASES['suppositions']}|(?:would|i'd)(?! (?:like|love|prefer|rather)\b)|must ?{_GUESSED})\b"
     ),
-    condition=Pattern(r"^(?:if|unless|assuming|provided|when(?:ever)?|since|as|because|while|after|before|given)\b"),
     joining=Pattern(
         rf",? {_PHRASES['joints']}(?= (?:{_SUBJECT}|(?:is|was)\b))|(?=, wh(?:ich|ere|o) )|, so(?= )|[;!] | [–—-]+ "
     ),
-    oneself=Pattern(rf"{_I}\b|\b(?:me|my|our|let's)\b"),
-    listener=Pattern(r"\byou(?:rs?|rself)?\b"),
     lasting=Pattern(
         # "I play the cello": the present of a verb that is not one of thinking and wishing
         rf"^(?:i|we(?= (?:live|work|have|run|rent|host|do)\b)) {_ADVERBS}"
@@ -93,14 +90,17 @@ ENGLISH = Language(
         rf"(?! to {_PHRASES['asked_for']})|\bmy favou?rite \w|^(?:please )?(?:always|never)\b|\b{_PHRASES['fond']}\b"
     ),
     vague=Pattern(
-        rf"\b{_PHRASES['unnamed']}\b|^{_PHRASES['pointing']}\b|\b(?:one|another|(?P<bare>that|this|these|those|(?-i:it|them|there|both|few)(?=\W*$|[,;])))"
+        rf"\b{_PHRASES['unnamed']}\b|^{_PHRASES['pointing']}\b"
+        r"|\b(?:one|another|(?P<bare>that|this|these|those|(?-i:it|them|there|both|few)(?=\W*$|[,;])))"
         r"(?=\W*$|[,.;]| (?:and|but|so|for|in|on|at|as|to|too|with|before|after|over|until)\b)"
     ),
-    denying=Pattern(rf"n't\b|\b(?:{_PHRASES['denied']}|{_PHRASES['left']})\b"),
+    denying=Pattern(
+        rf"(?:n't|\bnot|\bnever)\b(?! only| just| {_PHRASES['left']}\b)|\b(?:{_PHRASES['denied']}|{_LEFT})\b"
+    ),
     changing=Pattern(rf"\b(?:{_PHRASES['now']}|instead|new one|replaced|swapped|{_CHANGED})\b"),
-    leaving=Pattern(rf"\b(?:{_PHRASES['left']}|{_PHRASES['given_for']})\b"),
+    leaving=Pattern(rf"\b(?:{_LEFT}|{_PHRASES['given_for']})\b"),
     replacing=Pattern(
-        rf"\b(?:instead of|{_PHRASES['given_for']})((?: (?!(?:and|but|to|with|for)\b)(?:[^\s;,]|,\d)+){{1,5}})"
+        rf"\b(?:instead of|{_PHRASES['given_for']})((?: (?!(?:and|but|to|with|for)\b)(?:[^\s;,]|,\d)+)+)"
     ),
     parting=Pattern(rf"[;!] | [–—-]+ |(?:,|,? (?:and|but|so))(?= (?:i|we|now|{_PASTS}|\w+ed)\b)"),
     naming=Pattern(

@@ -156,6 +156,8 @@ class Language:
     """Words that put one thing beside another or into the past, so that it ends nothing: "also", "used to"."""
     leaving: Pattern = NEVER
     """A verb that ends what its object names: "quit", "cancelled"; also "no longer"."""
+    having: Pattern = NEVER
+    """What the speaker has or does, as the only group: "Honda Civic" in "I drive a Honda Civic to work"."""
     replacing: Pattern = NEVER
     """What something replaces, as the only group: "instead of 4,000"."""
     parting: Pattern = NEVER

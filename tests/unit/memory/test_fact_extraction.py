@@ -39,6 +39,9 @@ STATEMENTS = {
         Our host's reference is PX-2209, check-in from 3 pm
         I cancelled the Rome hotel and booked one in Milan
         I'm on the premium plan
+        I'm single
+        I'm not a nurse anymore
+        Tom is my manager now
         I downgraded to the basic plan
     """,
     "German": """
@@ -57,6 +60,7 @@ STATEMENTS = {
         커피보다 차를 더 좋아해요
         네이버 그만두고 지금은 카카오에 다녀요
         요즘은 은행에서 일하고 있어요
+        요즘은 커피를 끊었어요
     """,
     "Chinese and Japanese": """
         我住在北京
@@ -269,6 +273,7 @@ NOTHING = {
         I'd love to, thanks
         Let's go with that
         I'd hate to bother you
+        I won't quit
         절대 아니에요
         절대 그럴 리 없어요
         꽃은 하지 말까요
