@@ -16,7 +16,8 @@ To compare two versions of arc, run the script with each of them first on PYTHON
 - "CPU": the median of `session.context`, in ms of the calling thread.
 - "recall": the share of LoCoMo's evidence without an embedder, by messages ("counted") and by their shingles that the
   section contains ("shown"); see recall.py. "long answers": the same of LongMemEval's answers over 1,200 characters.
-  Their eight questions a conversation are made of words of the user's messages before them.
+  Their eight questions a conversation are made of words of the user's messages before them. "elsewhere": the share of
+  the budget that is filled for questions and turns of the next conversation, which nothing in this one can answer.
 - "precision", "precision: recall", "precision: waste": see precision.py.
 """
 
@@ -34,30 +35,20 @@ import recall
 from rich.console import Console
 from rich.table import Table
 
-from arc_common import ContextEngine, TiktokenCounter, TokenBudget
-from arc_common.text import analyze
-
-Shingles = list[tuple[str, ...]]
+from arc_common import ContextEngine, Role, TiktokenCounter, TokenBudget
 
 _REPLAYED = {"LoCoMo": "recall_locomo", "SGD": "facts_sgd", "CrossWOZ": "facts_crosswoz"}
 _BUDGETS = (4_000, 128_000)
 _RECALLED = (800, 2_000, 4_000)
+_ELSEWHERE = 60
+"""The questions, and the turns, of a conversation that are asked in another one."""
 _INTERVAL = 5
 """Interval in turns at which requests are examined."""
 
 
-def shingles(texts: Iterable[str]) -> Shingles:
-    """Return every four consecutive terms within each line."""
-    found: Shingles = []
-    for line in (line for text in texts for line in text.splitlines()):
-        terms = analyze(line)
-        found += zip(terms, terms[1:], terms[2:], terms[3:], strict=False)
-    return found
-
-
 def repeated(texts: Iterable[str]) -> float:
     """Return the share of shingles that are repetitions."""
-    found = shingles(texts)
+    found = recall.shingles("\n".join(texts))
     return 1 - len(set(found)) / len(found) if found else 0.0
 
 
@@ -107,17 +98,28 @@ def recalled(data: Path, *, conversations: int) -> dict[str, float]:
     """Return the recall of LoCoMo's evidence and of LongMemEval's long answers without an embedder."""
     found: dict[str, list[float]] = {}
     for file, name in (("recall_locomo", "recall"), ("recall_longmemeval", "long answers")):
-        for conversation in islice(recall.conversations(data / f"{file}.json.gz"), conversations):
+        read = list(islice(recall.conversations(data / f"{file}.json.gz"), conversations))
+        for conversation, following in zip(read, [*read[1:], *read[:1]], strict=True):
             questions = conversation.questions if name == "recall" else recall.about_long_answers(conversation)
-            for key, value in _asked(conversation, questions):
+            elsewhere = _of_another(following) if name == "recall" and len(read) > 1 else ()
+            for key, value in _asked(conversation, questions, elsewhere):
                 found.setdefault(f"{name} {key}", []).append(value)
     return {name: 100 * mean(values) for name, values in found.items()}
 
 
-def _asked(conversation: recall.Conversation, questions: Sequence[recall.Question]) -> Iterator[tuple[str, float]]:
+def _of_another(conversation: recall.Conversation) -> list[recall.Question]:
+    """Return questions and turns of a conversation, to be asked in another one."""
+    turns = [recall.Question(one.text, "turn") for one in conversation.messages if one.role is Role.USER]
+    return [*conversation.questions[:_ELSEWHERE], *turns[:: max(len(turns) // _ELSEWHERE, 1)][:_ELSEWHERE]]
+
+
+def _asked(
+    conversation: recall.Conversation, questions: Sequence[recall.Question], elsewhere: Sequence[recall.Question]
+) -> Iterator[tuple[str, float]]:
     """Ask questions, and yield the share of each one's evidence by the way it is counted."""
-    said = {message.id: set(shingles([message.text])) for message in conversation.messages}
-    ask, close = recall.arc(conversation, TiktokenCounter("o200k_base"), _RECALLED, None)
+    said = {message.id: set(recall.shingles(message.text)) for message in conversation.messages}
+    counter = TiktokenCounter("o200k_base")
+    ask, close = recall.arc(conversation, counter, _RECALLED, None)
     for question in questions:
         found, shown = ask(question)
         wanted = question.evidence
@@ -126,7 +128,10 @@ def _asked(conversation: recall.Conversation, questions: Sequence[recall.Questio
         for budget, (ids, text) in shown.items():
             yield f"in {budget:,}, counted", len(wanted & ids) / len(wanted)
             if words:
-                yield f"in {budget:,}, shown", len(words.intersection(shingles([text]))) / len(words)
+                yield f"in {budget:,}, shown", len(words.intersection(recall.shingles(text))) / len(words)
+    for question in elsewhere:
+        for budget, (_, text) in ask(question)[1].items():
+            yield f"elsewhere, of {budget:,}", counter.count(text) / budget
     close()
 
 

@@ -13,6 +13,8 @@ its dates or dialogues is a session. Questions are asked in a new session.
   it contains within 600 tokens, ignoring case. Arc's context is the memory section of `session.context` (an excerpt of
   a message over 1,200 characters counts as the message). The others show as many of their best turns as fit, as lines.
 - "shown N": the share of the evidence's shingles (four consecutive terms of the analyser) in that text.
+- "precise N": the share of the messages in that text that are evidence; "waste N": the share of its shingles that occur
+  earlier in it.
 
 Contestants: the newest turns ("window"); BM25 over single turns with stemming and stop words (bm25s, Lucene's formula);
 cosine similarity of single turns ("dense"); the sum of both scores, scaled to 0 to 1 ("BM25 + dense"); LlamaIndex's
@@ -389,7 +391,7 @@ def main() -> None:
                 if arguments.only and name not in arguments.only:
                     continue
                 ask, close = enter()
-                said = {message.id: shingles(message.text) for message in conversation.messages}
+                said = {message.id: set(shingles(message.text)) for message in conversation.messages}
                 for question in conversation.questions:
                     note(results[name], question, *ask(question), said=said)
                 close()
@@ -398,12 +400,12 @@ def main() -> None:
         show(path.name, results)
 
 
-def shingles(text: str) -> set[tuple[str, ...]]:
+def shingles(text: str) -> list[tuple[str, ...]]:
     """Return every four consecutive terms within each line."""
-    found: set[tuple[str, ...]] = set()
+    found: list[tuple[str, ...]] = []
     for line in text.splitlines():
         terms = analyze(line)
-        found.update(zip(terms, terms[1:], terms[2:], terms[3:], strict=False))
+        found += zip(terms, terms[1:], terms[2:], terms[3:], strict=False)
     return found
 
 
@@ -450,8 +452,14 @@ def note(
             len(wanted & ids) / len(wanted) if wanted else float((question.value or "").casefold() in text.casefold())
         )
         result[f"in {budget:,}"].append((question.category, share))
+        found_words = shingles(text)
         if words := {shingle for name in wanted for shingle in said[name]}:
-            result[f"shown {budget:,}"].append((question.category, len(words & shingles(text)) / len(words)))
+            result[f"shown {budget:,}"].append((question.category, len(words.intersection(found_words)) / len(words)))
+        if wanted and ids:
+            result[f"precise {budget:,}"].append((question.category, len(wanted & ids) / len(ids)))
+        if found_words:
+            repeated = 1 - len(set(found_words)) / len(found_words)
+            result[f"waste {budget:,}"].append((question.category, repeated))
 
 
 def show(title: str, results: Mapping[str, Mapping[str, Sequence[tuple[str, float]]]]) -> None:
