@@ -269,7 +269,7 @@ class ProposedMemory:
     def stored_as(self, memory_id: str, now: datetime) -> Memory:
         """Return the memory to store."""
         json_copy("memory.metadata", self.metadata)
-        return Memory(
+        memory = Memory(
             id=memory_id,
             text=self.text,
             created_at=now,
@@ -282,6 +282,17 @@ class ProposedMemory:
             tags=self.tags,
             valid_until=self.valid_until,
             speaker=self.speaker,
+        )
+        if self.valid_from is not None:
+            check_span(memory)
+        return memory
+
+
+def check_span(memory: Memory) -> None:
+    """Raise `InvalidInputError` if a memory ends before it begins, so that no time would find it."""
+    if memory.valid_until is not None and memory.valid_until < memory.valid_from:
+        raise InvalidInputError(
+            "memory.valid_until", memory.valid_until, f"a time after memory.valid_from, {memory.valid_from}"
         )
 
 

@@ -78,7 +78,7 @@ def extract_facts(
     """Extract the facts that the messages state: whole sentences, in their order, each once.
 
     - A user's fact says something about themselves, their people, things, plans or conditions, or gives a value.
-    - An assistant's fact is a decision, an id or a date.
+    - An assistant's fact is a decision, perhaps with its date, or an id.
     - Questions, requests, suppositions, courtesies and comments on the conversation are not facts.
     - Deterministic; linear in the length of the text.
     """

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from arc_common.memories import SAID_BY, Memory, MemoryStatus, ProposedMemory, ScoredMemory, Wording
+from arc_common.memories import SAID_BY, Memory, MemoryStatus, ProposedMemory, ScoredMemory, Wording, check_span
 from arc_common.memory.long_term.deduplication import Holdings, folded, may_be_the_same
 from arc_common.messages import Role
 
@@ -223,6 +223,8 @@ def approved(waiting: Memory, proposed: ProposedMemory, *, now: datetime) -> Mem
 def revised(memory: Memory, values: Mapping[str, Any], *, now: datetime) -> Memory:
     """Return the next revision of a memory; an edited text is nobody's own words, and keeps all sources."""
     edited = replace(memory, **values, revision=memory.revision + 1, revised_at=now, wordings=())
+    if not values.keys().isdisjoint(("valid_from", "valid_until")):
+        check_span(edited)
     if edited.text == memory.text:
         return replace(edited, wordings=memory.wordings)
     return replace(edited, metadata={name: value for name, value in edited.metadata.items() if name != SAID_BY})

@@ -177,8 +177,8 @@ def _each_once(facts: Sequence[Fact], narrative: str) -> tuple[list[Fact], str]:
             said.add(fact.id, body(fact.line).partition(IN_REPLY)[0])
     lines: list[str] = []
     again = asked_again([(_speaker(line), bare) for line, bare in told.items()])
-    for place, (line, bare) in enumerate(told.items()):
-        if place in again or _is_part(line, told) or said.says(bare):
+    for place, line in enumerate(told):
+        if place in again or _is_part(line, told):
             continue
         if left := said.unsaid(_beside(line, kept))[0]:
             lines.append(left)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -100,6 +100,7 @@ def test_of_two_editors_the_second_learns_of_the_first(engine: ContextEngine) ->
         ({"text": "x" * (MAX_MEMORY_CHARACTERS + 1)}, "memory.text"),
         ({"tags": [""]}, "memory.tags"),
         ({"valid_until": datetime(2026, 1, 1)}, "memory.valid_until"),  # noqa: DTZ001 - the invalid value
+        ({"valid_until": datetime(1999, 1, 1, tzinfo=UTC)}, "memory.valid_until"),
     ],
     ids=lambda value: str(value)[:30],
 )
@@ -109,6 +110,8 @@ def test_a_wrong_edit_changes_nothing(engine: ContextEngine, values: dict, field
     with pytest.raises(InvalidInputError, match=field.replace(".", r"\.")):
         ann.edit(memory.id, **values)
     assert ann.history(memory.id) == [memory]
+    with pytest.raises(InvalidInputError, match=r"valid_until: .* after memory\.valid_from"):
+        ann.add("Ann was in Porto.", valid_from=on(5), valid_until=on(3))
     for call in (lambda: ann.edit("none", text="a"), lambda: ann.history("none"), lambda: ann.rollback("none", 1)):
         with pytest.raises(MemoryNotFoundError):
             call()
