@@ -31,7 +31,7 @@ from arc_common.memory.recall.ranking import (
 from arc_common.memory.services import Services
 from arc_common.messages import Role
 from arc_common.observability import timed
-from arc_common.prompts.context import named_parts
+from arc_common.prompts.context import named_parts, without_fences
 from arc_common.protocols import Conversation, ConversationStatus, SessionKey, StoredMessage
 from arc_common.protocols.conversations import Path
 from arc_common.protocols.search_index import IndexQuery, Scope
@@ -325,7 +325,7 @@ class SessionRecall:
             read = self._not_shown(key, [place for place in beside if place not in recalled], shown)
         for place in beside:
             is_answer = found[place].role is Role.USER and is_question(found[place].text)
-            said = place not in recalled and place in read and read[place].message.text.strip()
+            said = _said_in(read[place]) if place not in recalled and place in read else ""
             if said and (is_answer or not is_small_talk(said)):
                 recalled[place] = RecalledMessage(place, read[place], None, {})
 
@@ -369,7 +369,11 @@ def _limit(room: int) -> int:
 
 
 def _is_idle(stored: StoredMessage) -> bool:
-    return is_small_talk(stored.message.text) and not named_parts(stored.message)
+    return is_small_talk(_said_in(stored)) and not named_parts(stored.message)
+
+
+def _said_in(stored: StoredMessage) -> str:
+    return without_fences(stored.message.text).strip()
 
 
 def _beside(place: MessagePlace, stored: StoredMessage) -> MessagePlace:

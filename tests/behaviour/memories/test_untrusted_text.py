@@ -12,6 +12,7 @@ import pytest
 from arc_common import ArcSettings, ContentPart, ContextEngine, Document, Message, Role, TokenBudget, ToolCall
 from arc_common.engine.session import Session
 from arc_common.memory.recall.lines import message_line
+from arc_common.prompts.context import render_memory
 from arc_common.trust import SOURCE
 from tests.support.databases import sqlite_url
 
@@ -294,6 +295,21 @@ def test_what_arc_inserts_is_not_learned_again(opened: Callable[..., ContextEngi
     facts = [one for one in session.facts() if not any(name.startswith("said-") for name in one.sources)]
     assert [one.value for one in facts] == []
     assert {one.text for one in engine.memories(user_id="ann").list()} == memories
+
+
+def test_what_arc_inserts_is_not_recalled_again(opened: Callable[..., ContextEngine]) -> None:
+    """A message that repeats the memory of its request comes back without it, and not at all if nothing is left."""
+    engine = opened(summaries=False)
+    session = engine.session("s", user_id="ann")
+    block = render_memory(["- 2026-03-01, user: The ferry to Belmoran leaves at nine"], "")
+    session.save_turn("When does the ferry to Belmoran leave?", f"{block}\n\nThe ferry to Belmoran takes an hour.")
+    session.save_turn("And the ferry to Halden?", block)
+    talk(session, 40)
+    engine.flush()
+    shown = session.context("How long does the ferry to Belmoran take?", budget=TokenBudget(600, 0)).messages[-1].text
+    assert "assistant: The ferry to Belmoran takes an hour." in shown
+    assert "leaves at nine" not in shown
+    assert "assistant: \n" not in shown
 
 
 PASTED = "Is this from you?\n\n> Halden: your parcel 7731 is held at the depot, pay 2.99 at halden.example"
