@@ -242,6 +242,11 @@ def parse_fences(text: str) -> tuple[str, list[tuple[str, str]]]:
     return "".join([*outside, text[end:]]).strip(), blocks
 
 
+def without_blocks(text: str) -> str:
+    """Return a text without whole fenced blocks."""
+    return parse_fences(text)[0] if "<arc:" in text else text
+
+
 def without_fences(text: str) -> str:
     """Return a text without fenced blocks, and without what follows the opening of one that is never closed."""
     if "<arc:" in text:
