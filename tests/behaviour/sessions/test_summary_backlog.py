@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -81,6 +82,8 @@ def test_a_model_that_is_too_far_behind(open_session: Callable[..., Session]) ->
         window = session.context("And now?")
         counts.append(len([message for message in window.messages if message.id]))
         notes.update(window.receipt.notes)
+        if counts[-1] > 400:  # the rules are at work, behind these calls
+            sleep(0.1)
     assert 256 < max(counts) <= 512
     assert counts[-1] < 512
     assert notes <= {"summarised by rules, because the model's summary is missing"}
