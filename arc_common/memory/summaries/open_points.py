@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence, Set
+from functools import cached_property
 from itertools import chain
 
 from arc_common.concurrency import giving_way
@@ -64,19 +65,29 @@ class _Sentence:
         self.settles = self.agrees or language.deciding.search(text) is not None
         self.is_telling = is_telling(text)
         self.terms = terms_of(text.replace(agreed[0], " ") if agreed else text).keys()
-        plain = without_lead_in(text).translate(QUOTES)
-        is_short = sum(map(str.isalpha, self.terms)) <= (_FEW if language.is_spaced else 2 * _FEW)
-        self.is_vague = is_vague(plain, language, least=1 if self.asks else 2)
-        self.is_clear = self.is_telling and not (is_short and (self.is_vague or is_bare_value(plain)))
+        self._text, self._plain = text, without_lead_in(text).translate(QUOTES)
+        self._is_short = sum(map(str.isalpha, self.terms)) <= (_FEW if language.is_spaced else 2 * _FEW)
+        self.is_vague = is_vague(self._plain, language, least=1 if self.asks else 2)
+        self.is_clear = self.is_telling and not (self._is_short and (self.is_vague or is_bare_value(self._plain)))
         if agreed:
             self.is_clear = len(self.terms) > 1
-        of_what = language.attribute.match(plain)  # "电话是82291133" does not say whose it is
+
+    @cached_property
+    def is_reply(self) -> bool:
+        """Return whether the sentence says nothing without the question before it."""
+        language = detect(self._text)
+        of_what = language.attribute.match(self._plain)  # "电话是82291133" does not say whose it is
         is_ownerless = of_what is not None and of_what.start("name") == 0
-        is_fragment = language.is_spaced and is_bare_value(plain, most=_REPLY)
-        self.is_reply = is_short or self.defers or is_ownerless or is_fragment
-        is_proposal = self.asks or self.settles or any(form.search(text) for form in (CONCRETE, DATES))
-        is_courtesy = not is_proposal and language.chit_chat.search(text.lower()) is not None
-        self.introduces = self.is_clear and len(self.terms) > 1 and not is_courtesy
+        is_fragment = language.is_spaced and is_bare_value(self._plain, most=_REPLY)
+        return self._is_short or self.defers or is_ownerless or is_fragment
+
+    @cached_property
+    def introduces(self) -> bool:
+        """Return whether the sentence says what a later one is about."""
+        if not self.is_clear or len(self.terms) < 2:
+            return False
+        says_something = self.asks or self.settles or any(form.search(self._text) for form in (CONCRETE, DATES))
+        return says_something or detect(self._text).chit_chat.search(self._text.lower()) is None
 
 
 class Dialogue:
