@@ -7,7 +7,7 @@ from dataclasses import replace
 from arc_common.caches import cached_by_hash
 from arc_common.concurrency import give_way
 from arc_common.messages import Message, Role
-from arc_common.prompts.context import without_fences, without_insertions
+from arc_common.prompts.context import FENCE, without_fences, without_insertions
 from arc_common.prompts.memories import without_memories
 from arc_common.text.languages.language import NEVER
 from arc_common.text.languages.registry import LANGUAGES, possible_languages
@@ -218,7 +218,7 @@ def learnable(messages: Iterable[Message]) -> list[Message]:
         if message.role is Role.TOOL or message.trust is Trust.UNTRUSTED:
             is_trusted = False
             continue
-        is_arcs = message.made_by_arc and (message.role is not Role.USER or "<arc:" not in text)
+        is_arcs = message.made_by_arc and (message.role is not Role.USER or FENCE not in text)
         if message.role is Role.SYSTEM or is_arcs:
             continue
         own, is_mixed = _own_and_foreign(text, message.role)

@@ -215,6 +215,10 @@ _CLOSING = re.compile(r"\n</arc:(\w+)>")
 _MEMORY = re.compile(rf"(?:\n\nFacts:\n(?P<facts>.*?))?(?:\n\nSummary:\n(?:{_EXCERPTS})?(?P<narrative>.*))?", re.DOTALL)
 
 
+FENCE = "<arc:"
+"""The beginning of a fenced block."""
+
+
 def render_choices(kinds: Iterable[FactCategory] | Iterable[MemoryType]) -> str:
     """List the kinds of a statement with their hints: `a (…), b (…) or c`."""
     *others, last = (f"{kind} ({kind.hint})" if kind.hint else f"{kind}" for kind in kinds)
@@ -244,12 +248,12 @@ def parse_fences(text: str) -> tuple[str, list[tuple[str, str]]]:
 
 def without_blocks(text: str) -> str:
     """Return a text without whole fenced blocks."""
-    return parse_fences(text)[0] if "<arc:" in text else text
+    return parse_fences(text)[0]
 
 
 def without_fences(text: str) -> str:
     """Return a text without fenced blocks, and without what follows the opening of one that is never closed."""
-    if "<arc:" in text:
+    if FENCE in text:
         text = parse_fences(text)[0]
         text = text[: unclosed.start()] if (unclosed := _OPENING.search(text)) else text
     return text

@@ -6,7 +6,15 @@ from typing import NamedTuple
 from arc_common.memory.artifacts import excerpts_of
 from arc_common.memory.own_words import foreign_spans
 from arc_common.messages import Message, Role
-from arc_common.prompts.context import named_parts, quoted_from, source_name, speaker_of, user_name, without_blocks
+from arc_common.prompts.context import (
+    FENCE,
+    named_parts,
+    quoted_from,
+    source_name,
+    speaker_of,
+    user_name,
+    without_blocks,
+)
 from arc_common.trust import Trust, quoted
 
 _LONG = 1_200
@@ -51,7 +59,9 @@ def message_line(message: Message, question: str, *, in_full: bool = False) -> M
     - Long text is excerpted for the question, unless it is shown `in_full`; images and files are named.
     - Blocks that arc put into a request, and that came back in a message, are left out.
     """
-    text, trust = without_blocks(message.text), message.trust
+    text, trust = message.text, message.trust
+    if FENCE in text:
+        text = without_blocks(text)
     most = len(text) if in_full else _LONG
     speaker = speaker_of(message) if message.name else message.role
     is_users = message.role is Role.USER

@@ -31,7 +31,7 @@ from arc_common.memory.recall.ranking import (
 from arc_common.memory.services import Services
 from arc_common.messages import Role
 from arc_common.observability import timed
-from arc_common.prompts.context import named_parts, without_blocks
+from arc_common.prompts.context import FENCE, named_parts, without_blocks
 from arc_common.protocols import Conversation, ConversationStatus, SessionKey, StoredMessage
 from arc_common.protocols.conversations import Path
 from arc_common.protocols.search_index import IndexQuery, Scope
@@ -373,7 +373,8 @@ def _is_idle(stored: StoredMessage) -> bool:
 
 
 def _said_in(stored: StoredMessage) -> str:
-    return without_blocks(stored.message.text).strip()
+    text = stored.message.text
+    return (without_blocks(text) if FENCE in text else text).strip()
 
 
 def _beside(place: MessagePlace, stored: StoredMessage) -> MessagePlace:
