@@ -257,7 +257,7 @@ class Batcher(Generic[K, T, R]):
             for key, call in calls.items():
                 call.result = results.get(key)
                 call.is_done = True
-                if call is not leader:  # one that stopped waiting as it was to lead has not taken its turn
+                if call is not leader:  # its turn is released already if it stopped waiting just as it was to lead
                     call.turn.release()
         return len(calls)
 

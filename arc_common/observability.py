@@ -75,7 +75,7 @@ class SilentObserver:
 
 
 def guarded_observer(observer: Observer | None) -> Observer:
-    """Return an observer that passes everything on to a user's: its failures are suppressed, and the first is logged.
+    """Return an observer that passes everything on to the given one, suppresses its failures and logs the first.
 
     Without an observer, return a silent one.
     """

@@ -482,7 +482,7 @@ class Store(ConversationStore, Protocol):
         """
 
     def check(self) -> None:
-        """Raise `StoreUnavailableError` if the database's file was moved, so that what is written now would be lost."""
+        """Raise `StoreUnavailableError` if the database's file was moved, so that new writes would be lost."""
 
     def traces(self, caller_id: str, user_id: str | None) -> "Traces":
         """Return the rows of a caller's user; without a user, all rows of the caller."""

@@ -174,7 +174,7 @@ class _Session:
 _INCARNATION, _COUNT = 1, 4
 """The places of two columns: one is null if the session is missing, the other also if it is on another path."""
 _ERA = 2
-_PLACE = itemgetter(MESSAGE_COLUMNS.index("seq"))
+_seq_of = itemgetter(MESSAGE_COLUMNS.index("seq"))
 
 
 class SqlSummaries:
@@ -201,7 +201,7 @@ class SqlSummaries:
                 calls.append((sql.outlines, {**place, "row_limit": outlines}))
             rows, *outlined = self._database.snapshot(*calls)
             if limit:
-                rows.sort(key=_PLACE)  # that of the session's row is 0
+                rows.sort(key=_seq_of)  # that of the session's row is 0
             session = from_body(rows[0][0])
             found.append((session, rows, *outlined))
             is_elsewhere = session[_COUNT] is None and (session[_INCARNATION] is not None or key.branch)

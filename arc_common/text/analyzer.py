@@ -208,7 +208,7 @@ def content_words(text: str) -> list[str]:
 def apart(text: str) -> str:
     """Return a text in Chinese or Japanese with spaces for its common words, and where the script changes.
 
-    Single characters are left out, and hiragana by less than three: these are mostly endings of verbs.
+    Leaves out single characters, and one or two hiragana in a row, which are mostly endings of verbs.
     """
     rest = CHINESE_JAPANESE.common_word.sub(" ", _fold(text))
     return " ".join([one[0] for one in _SCRIPT.finditer(rest) if len(one[0]) > (2 if one["hiragana"] else 1)])

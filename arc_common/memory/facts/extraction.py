@@ -226,7 +226,7 @@ def _statements(sentence: str, language: Language) -> Iterator[str]:
 
 
 def _asks(plain: str, language: Language) -> bool:
-    """Return whether a clause has the form of a question, whatever its mark; requests may be rules: "Book only …"."""
+    """Return whether a clause has the form of a question, marked or not; a request may be a rule: "Book only …"."""
     found = language.seeking.search(plain)
     return found is not None and found.lastgroup == "asked"
 
@@ -269,7 +269,7 @@ def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: in
     names = () if language.capitalises_nouns else NAMES.findall(plain)
     is_named = any(not name[:2].isupper() for name in names)  # "AI" names nobody
     dates = [date.casefold() for date in DATES.findall(plain)]
-    is_dated = any(map(language.dates.__contains__, dates))
+    is_dated = any(date in language.dates for date in dates)
     is_told = bool(is_named or concrete or is_dated)
     is_own, is_decided = (form.search(plain) is not None for form in (language.oneself, language.deciding))
     lasting = language.lasting.search(plain)
@@ -301,7 +301,7 @@ def _stated_kind(plain: str, language: Language, *, is_personal: bool, least: in
         enough = 1 if is_clear else max(least, 1 + (len(plain.split()) > _SHORT))
         return _kind(plain, language, concrete) if (is_clear or lasting) and len(words) + is_named >= enough else None
     is_valued = is_sure or (is_dated and not DATES.match(plain))
-    named = sum(word.isalpha() for word in words) + bool(_CODE.search(plain)) + ("may" in dates)  # a stop word, too
+    named = sum(word.isalpha() for word in words) + bool(_CODE.search(plain)) + ("may" in dates)  # also a stop word
     is_whole = named > 1 or not language.is_spaced
     if is_personal and is_valued and is_whole and language.asserting.search(plain):
         return _kind(plain, language, concrete)

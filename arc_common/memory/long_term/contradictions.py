@@ -266,7 +266,10 @@ def _owner(plain: str, language: Language) -> str:
 
 
 def _named(plain: str, language: Language) -> tuple[frozenset[str], frozenset[str]] | None:
-    """Return the stems of a subject and of its name: "boss" and "anna" of "My boss is Anna" or "Anna is my boss"."""
+    """Return the stems of a subject and of its name: "boss" and "anna" of "My boss is Anna" or "Anna is my boss".
+
+    "@" is among a subject's stems if its name is that of a place, as in "Our office is in Berlin".
+    """
     match = language.naming.search(plain)
     if match is None:
         return None

@@ -198,9 +198,9 @@ class MessageIndex:
         )
 
 
-def place_of(name: str) -> int:
-    """Return the place of the message that an entry's id names."""
-    return int(name.split("-")[1])
+def place_of(entry_id: str) -> int:
+    """Return the place of an entry's message, which is part of the entry's id."""
+    return int(entry_id.split("-")[1])
 
 
 def entry_id(key: SessionKey, path: Path, seq: int) -> str:

@@ -241,7 +241,7 @@ class MessageIndexer:
                 is_same_branch = path is MAIN or self._conversations.path(on) == path
             except BranchNotFoundError:
                 is_same_branch = False
-            if not is_same_branch:  # deleted, or another session has its number: nothing of it may stay
+            if not is_same_branch:  # deleted, or its number is a new session's: none of its entries may stay
                 self._mend(key, {entry_id(key, path, one.seq) for one in before}, places)
                 return done
             if _versions(around) == _versions(before):
@@ -251,7 +251,7 @@ class MessageIndexer:
             self._store.remove(self.index.scope(key), "message", gone)
 
     def _mend(self, key: SessionKey, ids: set[str], places: range) -> None:
-        """Remove those of the entries that no branch shows, and write those again that one does."""
+        """Remove the entries that no branch shows, and rewrite those that a branch shows."""
         left = ids
         for branch in self._branches(key):
             other = replace(key, branch=branch.id)

@@ -44,8 +44,8 @@ _ROUNDING = 1e-6
 """The least standard deviation that makes a difference: cosines of the same text differ by the rounding of floats."""
 _GOOD = 0.35
 """The score, with its passage, from which matches may fill all the room. A lower one lets turns about something else
-recall more. Where half as good a match filled half of the room, such turns recalled a quarter more tokens, and LoCoMo's
-questions found .1 of 100 messages more."""
+recall more. When a match half as good filled half of the room, such turns recalled a quarter more tokens, and LoCoMo's
+questions found only 0.1 points more of their evidence."""
 _WINDOW = 60
 """Terms of a short message with its neighbours. A longer one shares more words by chance. Measured by the root of its
 length, turns about something else recall 11 % less in chats with long answers, and everything else finds the same.
@@ -132,7 +132,7 @@ def relevant(
 
 @cached_by_hash(4_096)
 def is_small_talk(text: str) -> bool:
-    """Return whether a message has only courtesies; its neighbours' words may find it."""
+    """Return whether a message has only courtesies; a search may still find it, by its neighbours' words."""
     return all(map(_is_courtesy, sentences_of(text)))
 
 
@@ -148,8 +148,9 @@ def _is_courtesy(sentence: str) -> bool:
 def share_of_room(relevant: Sequence[Recalled], found: FoundMessages) -> float:
     """Return the share of the room that relevant messages may fill: all of it if the best is a good match by words.
 
-    It is better the shorter it is, and half as good a match fills a quarter. With vectors they may fill all of it: what
-    a statement in other words needs is hardly nearer to it than a message about something else.
+    Of two messages with the same score, the shorter is the better match. If the best is half as good as a good match,
+    they fill a quarter. With vectors, they may fill all of it: a message that says the same in other words is hardly
+    nearer to the question than one about something else.
     """
     if not relevant or found.near or found.lengths is None:
         return float(bool(relevant))
@@ -241,7 +242,7 @@ def _with_passages(scores: Mapping[MessagePlace, float], *, weight: float) -> di
     values = np.array([scores[place] for place in places])
     sessions = {name: number * _APART for number, name in enumerate({place.session_id for place in places})}
     seqs = np.array([sessions[place.session_id] + place.seq for place in places], np.int64)
-    # of the messages found, at most so many on each side are within reach
+    # at most `_PASSAGE` messages on each side are within reach
     beside = np.arange(len(places))[:, None] + np.arange(2 * _PASSAGE + 1)
     distances = np.abs(np.concatenate((ends, seqs, ends))[beside] - seqs[:, None])
     fades = _FADES[np.minimum(distances, _PASSAGE + 1)]

@@ -277,7 +277,7 @@ class SessionRecall:
             few = len(best) < size  # they seldom fill the room, so their answers are read with them
             read = self._not_shown(key, [one.place for one in page], shown, beside=few)
             beside = read if few else None
-            known |= {place: read[place] for place, *_ in page if place in read and not _is_idle(read[place])}
+            known |= {place: read[place] for place, *_ in page if place in read and not _says_nothing(read[place])}
             chosen = [one for one in best if one.place in known]
             if in_sight := {one.place for one in page if one.place not in read}:
                 shown_already = True
@@ -318,7 +318,10 @@ class SessionRecall:
         *,
         read: dict[MessagePlace, StoredMessage] | None,
     ) -> None:
-        """Add each message's answer or question: one is of little use without the other; "yes, great" is an answer."""
+        """Add each message's answer or question, because one is of little use without the other.
+
+        Small talk ("yes, great") is added only as the answer to a user's question.
+        """
         found = {_beside(one.place, one.stored): one.stored.message for one in recalled.values()}
         beside = list(found)
         if read is None:
@@ -368,7 +371,7 @@ def _limit(room: int) -> int:
     return max(_CANDIDATES, room // _SHORT)
 
 
-def _is_idle(stored: StoredMessage) -> bool:
+def _says_nothing(stored: StoredMessage) -> bool:
     return is_small_talk(_said_in(stored)) and not named_parts(stored.message)
 
 

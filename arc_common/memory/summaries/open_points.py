@@ -1,4 +1,4 @@
-"""Finds what a conversation agrees on and leaves open, and the sentence without which another says nothing."""
+"""Finds agreements and open questions in a conversation, and the sentence that another needs to be understood."""
 
 from collections import Counter
 from collections.abc import Sequence, Set
@@ -68,9 +68,10 @@ class _Sentence:
         self._text, self._plain = text, without_lead_in(text).translate(QUOTES)
         self._is_short = sum(map(str.isalpha, self.terms)) <= (_FEW if language.is_spaced else 2 * _FEW)
         self.is_vague = is_vague(self._plain, language, least=1 if self.asks else 2)
-        self.is_clear = self.is_telling and not (self._is_short and (self.is_vague or is_bare_value(self._plain)))
         if agreed:
             self.is_clear = len(self.terms) > 1
+        else:
+            self.is_clear = self.is_telling and not (self._is_short and (self.is_vague or is_bare_value(self._plain)))
 
     @cached_property
     def is_reply(self) -> bool:
@@ -100,7 +101,7 @@ class Dialogue:
     def needed(self, at: Place) -> Place | None:
         """Return the sentence that makes one clear: itself, or the last clear one before it; `None` if there is none.
 
-        It is looked for in the same message, and in the one before if that is somebody else's.
+        It is looked for in the same message, and in the one before if somebody else sent that.
         """
         of, place = at
         before = self._before(of)

@@ -61,7 +61,7 @@ _EXCERPT = re.compile(r"- ((?:\d{4}-\d\d-\d\d, )?[^:\n]{1,80}): (.+?)((?: \((?:i
 _ASIDE = re.compile(r"\s*\[[^\[\]\n]*\s[^\[\]\n]*\]\s*$", re.MULTILINE)
 """A remark in brackets at a line's end ("[shares a photo of a dog]") is not part of anybody's words."""
 _READ = 4
-"""Read this many times as many of a message's sentences as are compared."""
+"""The most sentences of a message that are read for each one that is compared."""
 _SKIPPED = " … "
 _STOPS = ".。!！"
 _MOST_MISSES = 16
@@ -87,7 +87,7 @@ class _Sentence:
     is_specific: bool
     is_said: bool
     needs: "_Sentence | None" = None
-    """The sentence before this one, without which it says nothing."""
+    """An earlier sentence, without which this one says nothing."""
     is_kept: bool = False
     """An agreement, or a question or decision that is left open: nothing else in the prompt may tell it."""
 
@@ -284,7 +284,7 @@ def _rendered(shown: Mapping[Place, _Sentence]) -> str:
             lines.append(f"- {one.said.head}: {text}" if one.said.head else text)
             things.append(one.said.things)
         before = one
-    return "\n".join(map("{}{}".format, lines, things))
+    return "\n".join(line + named for line, named in zip(lines, things, strict=True))
 
 
 def _said_in(messages: Sequence[Message]) -> list[_Said]:

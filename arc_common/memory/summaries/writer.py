@@ -392,7 +392,10 @@ class SummaryWriter:
         return [self._dated(one) for one in self._services.store.read(key, before=plan.end + 1, after=plan.start - 1)]
 
     def _read(self, key: SessionKey, plan: Plan) -> tuple[list[Message], list[StoredMessage], list[Message]]:
-        """Return the assistant's message right before a leaf, which its first may answer, the leaf's, and the next."""
+        """Return the assistant's message right before a leaf, the leaf's messages, and the message right after it.
+
+        The leaf's first message may answer the one before.
+        """
         read = self._sources(key, replace(plan, start=max(plan.start - 1, 1), end=plan.end + 1))
         asked = [one.message for one in read if one.seq < plan.start and one.message.role is Role.ASSISTANT]
         following = [one.message for one in read if one.seq > plan.end]
@@ -420,7 +423,7 @@ class SummaryWriter:
 
 
 def _own_side(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages that may be learned; the others' text is "…", which answers the questions before it."""
+    """Return the messages, with "…" for text that may not be learned; it still answers the questions before it."""
     own = {message.id: message for message in learnable(messages)}
     return [own.get(one.id) or replace(one, content="…", origin=None) for one in messages if own and one.text.strip()]
 

@@ -266,7 +266,7 @@ class Database:
         return self._operate(lambda driver: driver.reading(self._sealed(work)))
 
     def check(self) -> None:
-        """Raise if what is written now would be lost."""
+        """Raise `StoreUnavailableError` if new writes would be lost."""
         self._operate(lambda driver: driver.check())
 
     def _sealed(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:

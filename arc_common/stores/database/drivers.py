@@ -72,7 +72,7 @@ class Driver(Protocol):
         """Call `work` in a reading transaction on one snapshot."""
 
     def check(self) -> None:
-        """Raise if what is written now would be lost."""
+        """Raise `StoreUnavailableError` if new writes would be lost."""
 
     def close(self) -> None:
         """Close the connections that the driver keeps."""

@@ -87,7 +87,7 @@ def _as_text(dialect_name: str, row: Any) -> Any:
 
 def pins_of(dialect_name: str, on_path: Conditions) -> Any:
     """Select a session's pins as one text, so that the statement for its state can have them as a column."""
-    pinned = messages.alias("p")  # psycopg keeps no statement parsed that is over 4,096 characters
+    pinned = messages.alias("p")  # short: psycopg parses a statement of over 4,096 characters each time
     this = *on_path(pinned), pinned.c.message_id == records.c.name
     message = select(listed(dialect_name, *(pinned.c[name] for name in MESSAGE_COLUMNS)))
     said: Any = message.where(*this).limit(1).scalar_subquery()

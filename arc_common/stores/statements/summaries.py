@@ -134,7 +134,7 @@ def _reading(dialect_name: str, reach: Reach) -> Mapping[str, Executable]:
         .select_from(conversations.join(branches, reach.of_branch()))
         .where(*same_session()),
         "state": state,
-        # its columns take the first places of a message: further ones would double the time to read the messages
+        # the state is in the first columns of a message: columns of its own would double the time to read the messages
         "state_and_messages": state.add_columns(
             *(literal_column("0" if name == "seq" else "NULL") for name in MESSAGE_COLUMNS[3:])
         ).union_all(select(behind.subquery("o"))),

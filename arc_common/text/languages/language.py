@@ -169,7 +169,8 @@ class Language:
     subject: Pattern = NEVER
     """The subject at a sentence's beginning that is not the speaker, where sentences need none: "동생은"."""
     naming: Pattern = NEVER
-    """A subject and its name, as the groups `name` and `value`: "my boss is Anna"."""
+    """A subject and its name, as the groups `name` and `value` ("my boss is Anna") or, the other way round, `name2` and
+    `value2`. The group `place` matches if the name is that of a place."""
     relations: Mapping[str, Pattern] = field(default_factory=dict)
     """Sentences that give somebody's attribute its one value, as the pattern's last group, by attribute."""
     attribute: Pattern = NEVER
