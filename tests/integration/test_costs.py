@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median_low
 from types import FrameType
 from typing import Any
 
@@ -157,13 +158,13 @@ def test_a_turn_with_memories_is_few_round_trips(postgres: PostgresServer, scope
         url = new_database(PostgresServer(postgres.port)).replace(f":{postgres.port}/", f":{proxy.port}/")
         with ContextEngine.open(url, settings=settings) as engine:
             session, trips = remembered(engine), []
-            for _ in range(8):  # the background writes when memories were last read, perhaps meanwhile
+            for _ in range(8):  # the background writes when memories were last read, and two answers may arrive as one
                 before = proxy.round_trips
                 window = session.context(YAWL)
                 trips.append(proxy.round_trips - before)
                 assert engine.flush(60)
             check_recalled(window, scope)
-    assert min(trips) == MOST[scope], trips
+    assert median_low(trips) == MOST[scope], trips
 
 
 def check_recalled(window: ContextWindow, scope: str) -> None:
