@@ -292,7 +292,7 @@ def check_span(memory: Memory) -> None:
     """Raise `InvalidInputError` if a memory ends before it begins, so that no time would find it."""
     if memory.valid_until is not None and memory.valid_until < memory.valid_from:
         raise InvalidInputError(
-            "memory.valid_until", memory.valid_until, f"a time after memory.valid_from, {memory.valid_from}"
+            "memory.valid_until", memory.valid_until, f"a time not before memory.valid_from, {memory.valid_from}"
         )
 
 

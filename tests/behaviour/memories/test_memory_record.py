@@ -110,7 +110,7 @@ def test_a_wrong_edit_changes_nothing(engine: ContextEngine, values: dict, field
     with pytest.raises(InvalidInputError, match=field.replace(".", r"\.")):
         ann.edit(memory.id, **values)
     assert ann.history(memory.id) == [memory]
-    with pytest.raises(InvalidInputError, match=r"valid_until: .* after memory\.valid_from"):
+    with pytest.raises(InvalidInputError, match=r"valid_until: .* not before memory\.valid_from"):
         ann.add("Ann was in Porto.", valid_from=on(5), valid_until=on(3))
     for call in (lambda: ann.edit("none", text="a"), lambda: ann.history("none"), lambda: ann.rollback("none", 1)):
         with pytest.raises(MemoryNotFoundError):
