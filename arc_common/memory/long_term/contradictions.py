@@ -39,7 +39,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:[-'][^\W\d_]+)*")
 _TWELVE = re.compile(r"(\d+)(?::(\d\d))?\s?([ap])?")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """The content of a sentence, for comparison."""
 
@@ -236,17 +236,17 @@ def _read(plain: str, language: Language) -> Reading:
     if not language.subject.match(plain):  # "담배를 피워요": the object, without the verb
         held += (frozenset(word for word in about if not word.startswith("~")),)
     return Reading(
-        slots,
-        about,
-        values,
-        changes,
-        language.denying.search(said) is not None,
-        is_past,
-        _owner(without, language),
-        held,
-        named,
-        old,
-        language.leaving.search(plain) is not None,
+        slots=slots,
+        about=about,
+        values=values,
+        changes=changes,
+        ends=language.denying.search(said) is not None,
+        is_past=is_past,
+        owner=_owner(without, language),
+        held=held,
+        named=named,
+        replaced=old,
+        leaves=language.leaving.search(plain) is not None,
     )
 
 
